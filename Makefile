@@ -1,0 +1,32 @@
+# Two commands do all set-up on a machine that has Python 3.11 or later: `make solve` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: solve test lint bench clean
+
+solve: .venv/installed
+	$(BIN)/npdg solve poisson --dim 10 --seconds 30
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/gram.py
+
+clean:
+	rm -rf .venv
+
+.venv/installed: pyproject.toml
+	test -d .venv || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $@

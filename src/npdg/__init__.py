@@ -1,0 +1,62 @@
+"""npdg: partial differential equations solved by natural primal-dual hybrid gradients.
+
+Names are loaded on first use, so that `import npdg` and the command line's help do not wait for jax.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from npdg.calculus import div, grad, laplacian, normal_derivative, tangential_gradient
+    from npdg.domains import Ball, Box, Domain
+    from npdg.errors import InputError
+    from npdg.pde import PDE, Dirichlet
+    from npdg.solution import Solution, load, solve
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "div": "calculus",
+    "grad": "calculus",
+    "laplacian": "calculus",
+    "normal_derivative": "calculus",
+    "tangential_gradient": "calculus",
+    "Ball": "domains",
+    "Box": "domains",
+    "Domain": "domains",
+    "InputError": "errors",
+    "PDE": "pde",
+    "Dirichlet": "pde",
+    "Solution": "solution",
+    "load": "solution",
+    "solve": "solution",
+}
+
+__all__ = [
+    "PDE",
+    "Ball",
+    "Box",
+    "Dirichlet",
+    "Domain",
+    "InputError",
+    "Solution",
+    "div",
+    "grad",
+    "laplacian",
+    "load",
+    "normal_derivative",
+    "solve",
+    "tangential_gradient",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'npdg' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"npdg.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME]

@@ -1,0 +1,192 @@
+"""The command line. jax is imported only once the input has been checked."""
+
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from npdg.errors import InputError
+
+DIVERGED, INPUT, FILES, INTERRUPTED = 3, 2, 4, 130
+
+app = typer.Typer(
+    name="npdg",
+    help="Solve partial differential equations with neural networks, by natural primal-dual hybrid gradients.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Problem = Annotated[str, typer.Argument(metavar="PROBLEM", help="A name from `npdg list`, or FILE.py:NAME.")]
+Dim = Annotated[str | None, typer.Option(help="Dimension.", metavar="D")]
+Method = Annotated[str, typer.Option(help="A method from `npdg list`.", metavar="M")]
+Preset = Annotated[str, typer.Option(help="default, or paper for the paper's own setting.", metavar="P")]
+Assignments = Annotated[list[str] | None, typer.Option("--set", help="Change one setting.", metavar="KEY=VALUE")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+
+
+@app.command("list")
+def list_() -> None:
+    """Problems, methods and presets."""
+    from npdg.problems import CARDS
+    from npdg.settings import METHODS, PRESETS
+
+    console = Console()
+    for title, rows in (
+        ("Problems", {name: card.title for name, card in CARDS.items()}),
+        ("Methods", METHODS),
+        ("Presets", PRESETS),
+    ):
+        table = Table(title=title, title_justify="left", box=None, show_header=False)
+        for name, text in rows.items():
+            table.add_row(f"  {name}", text)
+        console.print(table)
+
+
+@app.command()
+def show(problem: Problem, dim: Dim = None, method: Method = "npdg", preset: Preset = "default", set_: Assignments = None) -> None:
+    """The equation, its settings, the sizes of its networks and an estimate of the memory."""
+    from npdg.runs import sizes
+    from npdg.runs.config import read_request
+
+    request, target = read_request({"problem": problem, "dim": dim, "method": method, "preset": preset}, set_ or [], None)
+    name, dim_, equation = _describe(target)
+    settings = _settings(name, dim_, request.method, request.preset, request.settings)
+    console = Console()
+    console.print(f"{name}, dimension {dim_}", style="bold", highlight=False)
+    console.print(equation, highlight=False)
+    table = Table(box=None, show_header=False)
+    for key, value in {**settings.model_dump(), **sizes.estimate(settings, dim_)}.items():
+        table.add_row(f"  {key}", f"{value:g}" if isinstance(value, float) else str(value))
+    console.print(table)
+
+
+@app.command()
+def solve(
+    problem: Problem,
+    dim: Dim = None,
+    method: Method = "npdg",
+    preset: Preset = "default",
+    seconds: Annotated[str | None, typer.Option(help="Training seconds (60 if no steps are given).", metavar="S")] = None,
+    steps: Annotated[str | None, typer.Option(help="Training steps.", metavar="N")] = None,
+    seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
+    precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new directory for the run.", metavar="DIR")] = None,
+    set_: Assignments = None,
+    as_json: Json = False,
+) -> None:
+    """Solve a problem and leave a run directory with its figures, its report and the solution."""
+    from npdg.runs.config import read_request
+
+    values = {"problem": problem, "dim": dim, "method": method, "preset": preset, "seconds": seconds, "steps": steps}
+    request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
+    if target.card is not None:
+        assert target.dim is not None
+        _settings(target.card.name, target.dim, request.method, request.preset, request.settings)
+
+    from npdg.runs import execute
+
+    console = Console(stderr=as_json)
+    interrupt = Interrupt()
+    result = execute.solve(request, target, console, command=_command(), should_stop=interrupt.reason)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _summary(console, result)
+    if result["stop_reason"] == "diverged":
+        _complain(f"diverged: {result['detail']}")
+        raise typer.Exit(DIVERGED)
+    if result["stop_reason"] == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def doctor() -> None:
+    """Devices, versions, and a self-test of a few seconds."""
+    from npdg.runs import doctor as check
+
+    raise typer.Exit(0 if check.examine(Console()) else 1)
+
+
+class Interrupt:
+    """Ctrl-C ends the run after the present chunk; a second one leaves at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        signal.signal(signal.SIGINT, self._handle)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def reason(self) -> str | None:
+        return "interrupted" if self.asked else None
+
+
+def main() -> None:
+    """Run the command line; every foreseen mistake is one line on standard error and an exit code."""
+    sys.exit(_guarded(lambda: app(standalone_mode=False)))
+
+
+def _guarded(run: Callable[[], Any]) -> int:
+    try:
+        code = run()
+        return code if isinstance(code, int) else 0
+    except InputError as error:
+        _complain(str(error))
+        return INPUT
+    except typer.TyperException as error:
+        _complain(" ".join(error.format_message().split()))
+        return INPUT
+    except OSError as error:
+        _complain(f"cannot write or read {error.filename or 'a file'}: {error.strerror or error}")
+        return FILES
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+
+
+def _complain(message: str) -> None:
+    print("npdg: " + " ".join(message.split()), file=sys.stderr)
+
+
+def _settings(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]):
+    from npdg.presets import choose
+
+    return choose(problem, dim, method, preset, overrides)
+
+
+def _describe(target: Any) -> tuple[str, int, str]:
+    if target.card is not None:
+        return target.card.name, target.dim, target.card.equation
+    from npdg.problems.user import load_file
+
+    pde = load_file(*target.file, target.dim)
+    return pde.name, pde.dim, "−div flux(u) + reaction(u) = source"
+
+
+def _command() -> str:
+    return shlex.join(["npdg", *sys.argv[1:]])
+
+
+def _summary(console: Console, result: dict[str, Any]) -> None:
+    if result["rel_l2"] is not None:
+        console.print(f"relative L² error {result['rel_l2']:.2e}, relative H¹ error {result['rel_h1']:.2e}", style="bold", highlight=False)
+    console.print(
+        f"{result['steps']} steps in {result['seconds']:.1f} s of training, stopped by {result['stop_reason']}; "
+        f"compiled in {result['compile_seconds']:.1f} s",
+        highlight=False,
+    )
+    console.print(f"report: {result['run_dir']}/report.html", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Formulations: how a problem becomes a `Saddle`, one file each."""

@@ -1,0 +1,91 @@
+"""The paper's inf-sup formulation of −div flux(u) + reaction(u) = f, u = g (Secs. 2.3 and 4.1).
+
+    Ẽ(u, φ, ψ) = ⟨flux(u), ∇φ⟩ + ⟨reaction(u) − f, φ⟩ − ν/2 |M_d φ|²
+               + λ (⟨u − g, ψ⟩_∂ − ν/2 |ψ|²_∂) + λ |u − g|²_∂
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import jax.numpy as jnp
+from jax import Array
+
+from npdg.calculus import Scalar, grad, tangential_gradient
+from npdg.measures import Points
+from npdg.pde import PDE
+from npdg.saddle import Feature, Fields, Integral, Player, Saddle
+
+Trace = Callable[[Scalar, Points], Array]
+
+
+def l2_trace(v: Scalar, point: Points) -> Array:
+    """The boundary value: |trace|² integrates to the L²(∂Ω) norm."""
+    return v(point.x)[None]
+
+
+def h1_trace(v: Scalar, point: Points) -> Array:
+    """The boundary value and the tangential gradient: |trace|² integrates to the H¹(∂Ω) norm."""
+    assert point.normal is not None
+    return jnp.concatenate([l2_trace(v, point), tangential_gradient(v)(point.x, point.normal)])
+
+
+TRACES: dict[str, Trace] = {"l2": l2_trace, "h1": h1_trace}
+
+
+def inf_sup(
+    pde: PDE,
+    *,
+    nu: float = 1.0,
+    lam: float = 10.0,
+    pairing: Literal["weak", "strong"] = "weak",
+    boundary_norm: Literal["l2", "h1"] = "l2",
+) -> Saddle:
+    """Lower a PDE to the saddle of u, φ (interior) and ψ (boundary), with M_p = M_d = ∇."""
+    trace = TRACES[boundary_norm]
+
+    def weak(f: Fields, p: Points) -> Array:
+        u, phi = f["u"], f["phi"]
+        return jnp.vdot(pde.flux(u, p.x), grad(phi)(p.x)) + pde.lower_order(u, p.x) * phi(p.x)
+
+    def strong(f: Fields, p: Points) -> Array:
+        return pde.residual(f["u"], p.x) * f["phi"](p.x)
+
+    def mismatch(f: Fields, p: Points) -> Array:
+        return trace(f["u"], p) - trace(pde.boundary.data, p)
+
+    # φ vanishes on the boundary, so both pairings have the same expectation; the variance of the strong
+    # one vanishes with the residual. For u the weak one is as good, since φ → 0, and needs one derivative.
+    pairings = (
+        (Integral("pairing", "interior", weak),)
+        if pairing == "weak"
+        else (
+            Integral("pairing", "interior", strong, seen_by=("phi",)),
+            Integral("weak pairing", "interior", weak, seen_by=("u",)),
+        )
+    )
+    return Saddle(
+        measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
+        players=(
+            Player("phi", +1, (Feature("interior", lambda f, p: grad(f["phi"])(p.x)),)),
+            Player("psi", +1, (Feature("boundary", lambda f, p: trace(f["psi"], p), lam),)),
+            Player(
+                "u",
+                -1,
+                (
+                    Feature("interior", lambda f, p: grad(f["u"])(p.x)),
+                    Feature("boundary", lambda f, p: trace(f["u"], p), lam),
+                ),
+            ),
+        ),
+        integrals=(
+            *pairings,
+            Integral("dual energy", "interior", lambda f, p: _square(grad(f["phi"])(p.x)), -nu / 2),
+            Integral("boundary pairing", "boundary", lambda f, p: jnp.vdot(mismatch(f, p), trace(f["psi"], p)), lam),
+            Integral("boundary dual energy", "boundary", lambda f, p: _square(trace(f["psi"], p)), -lam * nu / 2),
+            Integral("boundary penalty", "boundary", lambda f, p: _square(mismatch(f, p)), lam),
+        ),
+    )
+
+
+def _square(v: Array) -> Array:
+    return jnp.vdot(v, v)

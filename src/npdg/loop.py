@@ -1,0 +1,228 @@
+"""The one training loop, and the only place that compiles a step.
+
+One `jit` holds as many steps as the host asks for; between such chunks the host keeps the clock, evaluates,
+calls back, and looks whether to stop. A step whose result is not finite is not taken.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from npdg.fields import Extrapolated, Field, split
+from npdg.gram import gram
+from npdg.rules import Move, Rule, View
+from npdg.saddle import Fields, Player, Saddle
+
+CAPACITY = 256  # steps that one chunk may report
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a run needs: the saddle, starting fields, a rule per player, batch sizes, extrapolation ω."""
+
+    saddle: Saddle
+    start: Callable[[Array], Fields]
+    rules: Mapping[str, Rule]
+    sizes: Mapping[str, int]
+    omega: float = 0.0
+
+
+class State(eqx.Module):
+    """What is carried from step to step; the samples of step n come from fold_in(key, n)."""
+
+    fields: dict[str, Field]
+    rules: dict[str, Any]
+    key: Array
+    step: Array
+
+
+class Info(NamedTuple):
+    """What a step reports and never reads: the terms of L by name, and how each player moved."""
+
+    terms: dict[str, Array]
+    moves: dict[str, Move]
+
+
+def initial(recipe: Recipe, seed: int) -> State:
+    """The state before the first step."""
+    start, key = jax.random.split(jax.random.key(seed))
+    fields = dict(recipe.start(start))
+    rules = {name: recipe.rules[name].init(f) for name, f in fields.items()}
+    return State(fields, rules, key, jnp.zeros((), int))
+
+
+def step(recipe: Recipe, state: State) -> tuple[State, Info]:
+    """One NPDG step (Algorithm 2): the duals ascend, are extrapolated, then the primal player descends."""
+    saddle = recipe.saddle
+    samples = saddle.sample(jax.random.fold_in(state.key, state.step), recipe.sizes)
+    rules, moves, terms = dict(state.rules), {}, {}
+
+    def move(player: Player, fields: Fields) -> Field:
+        vector, build = split(fields[player.name])
+
+        def seen(v: Array) -> tuple[Array, dict[str, Array]]:
+            values = saddle.terms({**fields, player.name: build(v)}, samples, player.name)
+            return saddle.combine(values), values
+
+        gradient, values = jax.grad(seen, has_aux=True)(vector)
+        terms.update({name: value for name, value in values.items() if name not in terms})
+        view = View(fields[player.name], gradient, player.sense, lambda: gram(player, fields, samples))
+        moved, rules[player.name], moves[player.name] = recipe.rules[player.name].step(view, rules[player.name])
+        return moved
+
+    # All duals read the old fields, so that their order does not matter.
+    old = state.fields
+    duals = {p.name: move(p, old) for p in saddle.players if p.sense > 0}
+    ahead = {name: Extrapolated(new, old[name], recipe.omega) for name, new in duals.items()}
+    primals = {p.name: move(p, {**old, **ahead}) for p in saddle.players if p.sense < 0}
+    return State({**old, **duals, **primals}, rules, state.key, state.step + 1), Info(terms, moves)
+
+
+class Record(NamedTuple):
+    """One line of a run's history: a step, the training seconds so far, its reports, and errors if measured."""
+
+    step: int
+    seconds: float
+    terms: dict[str, float]
+    iterations: dict[str, int]
+    residuals: dict[str, float]
+    errors: dict[str, float]
+
+
+@dataclass
+class Outcome:
+    """How a run ended: the last finite state, its history, and why it stopped."""
+
+    state: State
+    stop_reason: str
+    detail: str = ""
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    history: list[Record] = field(default_factory=list)
+
+
+def run(
+    recipe: Recipe,
+    state: State,
+    *,
+    seconds: float | None = None,
+    steps: int | None = None,
+    evaluate: Callable[[State], dict[str, float]] = lambda state: {},
+    on_compiled: Callable[[float], None] = lambda seconds: None,
+    on_record: Callable[[Record], None] = lambda record: None,
+    should_stop: Callable[[], str | None] = lambda: None,
+    chunk_seconds: float = 1.0,
+) -> Outcome:
+    """Run until the training seconds or steps are used up, `should_stop` gives a reason, or it diverges.
+
+    Compilation and `evaluate` are not counted as training seconds.
+    """
+    began = time.perf_counter()
+    chunk = _compile(recipe, state)
+    outcome = Outcome(state, "steps", compile_seconds=time.perf_counter() - began)
+    on_compiled(outcome.compile_seconds)
+    per_step = None
+    while True:
+        taken = int(outcome.state.step)
+        left = seconds - outcome.seconds if seconds is not None else np.inf
+        reason = should_stop() or _spent(taken, steps, left, per_step)
+        if reason:
+            outcome.stop_reason = reason
+            return outcome
+        count = 1 if per_step is None else int(np.clip(min(chunk_seconds, left) / per_step, 1, CAPACITY))
+        count = count if steps is None else min(count, steps - taken)
+        began = time.perf_counter()
+        new_state, infos, finite = jax.block_until_ready(chunk(outcome.state, count))
+        spent = time.perf_counter() - began
+        outcome.state = new_state
+        done = int(new_state.step) - taken
+        per_step = spent / max(done, 1)
+        records = _records(infos, done if bool(finite) else done + 1, taken, outcome.seconds, per_step)
+        outcome.seconds += spent
+        if not bool(finite):
+            outcome.history += records[:-1]
+            outcome.stop_reason, outcome.detail = "diverged", _blame(infos, done, taken + done + 1)
+            return outcome
+        records[-1] = records[-1]._replace(errors=evaluate(outcome.state))
+        outcome.history += records
+        on_record(records[-1])
+
+
+def _spent(taken: int, steps: int | None, left: float, per_step: float | None) -> str | None:
+    if steps is not None and taken >= steps:
+        return "steps"
+    # A step that would end past the budget by more than half its length is not begun.
+    if left <= 0 or (per_step is not None and left < per_step / 2):
+        return "seconds"
+    return None
+
+
+def _compile(recipe: Recipe, state: State) -> Callable[[State, int], tuple[State, Info, Array]]:
+    """One executable for any number of steps up to CAPACITY."""
+
+    def chunk(state: State, count: Array) -> tuple[State, Info, Array]:
+        _, shape = jax.eval_shape(lambda s: step(recipe, s), state)
+        reports = jax.tree.map(lambda leaf: jnp.zeros((CAPACITY, *leaf.shape), leaf.dtype), shape)
+
+        def body(carry):
+            i, state, reports, _ = carry
+            new, info = step(recipe, state)
+            finite = _finite(new.fields) & _finite(info)
+            kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), _without_key(new), _without_key(state))
+            reports = jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), reports, info)
+            return i + 1, eqx.tree_at(lambda s: s.key, kept, state.key, is_leaf=_is_none), reports, finite
+
+        start = (jnp.zeros((), int), state, reports, jnp.ones((), bool))
+        _, state, reports, finite = lax.while_loop(lambda c: (c[0] < count) & c[3], body, start)
+        return state, reports, finite
+
+    return jax.jit(chunk).lower(state, 1).compile()
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None
+
+
+def _without_key(state: State) -> State:
+    return eqx.tree_at(lambda s: s.key, state, None)
+
+
+def _finite(tree: Any) -> Array:
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+
+
+def _records(infos: Info, count: int, taken: int, seconds: float, per_step: float) -> list[Record]:
+    host = jax.tree.map(np.asarray, infos)
+    return [
+        Record(
+            step=taken + k + 1,
+            seconds=seconds + (k + 1) * per_step,
+            terms={name: float(values[k]) for name, values in host.terms.items()},
+            iterations={name: int(move.iterations[k]) for name, move in host.moves.items()},
+            residuals={name: float(move.residual[k]) for name, move in host.moves.items()},
+            errors={},
+        )
+        for k in range(count)
+    ]
+
+
+def _blame(infos: Info, k: int, at: int) -> str:
+    """Name what was not finite first, in the order in which a step computes."""
+    bad = [f"the term '{name}' of the functional" for name, v in infos.terms.items() if not np.isfinite(v[k])]
+    for name, move in infos.moves.items():
+        for what, values in (
+            (f"the gradient for {name}", move.gradient),
+            (f"the Gram solve of {name}", move.residual),
+            (f"the update of {name}", move.update),
+        ):
+            if not np.isfinite(values[k]):
+                bad.append(what)
+    return f"{bad[0] if bad else 'a parameter'} was not finite in step {at}; the state before it is kept"

@@ -1,0 +1,14 @@
+"""The equations that come with npdg, by name. Listing them does not import jax."""
+
+from npdg.errors import unknown
+from npdg.problems import poisson
+from npdg.problems.card import Card
+
+CARDS: dict[str, Card] = {card.name: card for card in (poisson.CARD,)}
+
+
+def find(name: str) -> Card:
+    """The problem of that name, or an `InputError` with the nearest one."""
+    if name not in CARDS:
+        raise unknown("problem", name, [*CARDS, "FILE.py:NAME"])
+    return CARDS[name]

@@ -1,0 +1,1 @@
+"""Everything around a run: configuration, directories, pictures, reports and the terminal."""

@@ -1,0 +1,27 @@
+"""Is this installation able to solve an equation?"""
+
+from rich.console import Console
+
+from npdg.problems import find
+from npdg.runs.store import environment
+from npdg.solution import solve
+
+SECONDS, GOAL = 5.0, 1e-2
+
+
+def examine(console: Console) -> bool:
+    """Print versions and devices, then solve a 2-D Poisson equation; true if it came out right."""
+    found = environment()
+    for key in ("python", "platform", "cpu", "cores", "devices"):
+        console.print(f"{key}: {found[key]}", highlight=False)
+    console.print(", ".join(f"{name} {version}" for name, version in found["packages"].items()), highlight=False)
+    solution = solve(find("poisson").build(2), seconds=SECONDS)
+    error = solution.error().rel_l2
+    passed = error < GOAL
+    console.print(
+        f"self-test: 2-D Poisson, {solution.steps} steps in {solution.seconds:.1f} s, relative L² error {error:.1e} "
+        f"({'passed' if passed else f'FAILED, expected below {GOAL:g}'})",
+        style="green" if passed else "red",
+        highlight=False,
+    )
+    return passed

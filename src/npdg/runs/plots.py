@@ -1,0 +1,109 @@
+"""Pictures: error curves, and a slice of the solution beside the exact one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from npdg.solution import Solution
+
+LABELS = {"rel_l2": "relative $L^2$ error", "rel_h1": "relative $H^1$ error"}
+GRID = 81
+
+
+def finish(figure: Figure, path: str | Path | None) -> Figure:
+    """Write a figure if a path is given, and hand it back."""
+    if path is not None:
+        figure.savefig(path, dpi=120)
+    return figure
+
+
+def history_figure(solutions: Sequence[Solution]) -> Figure:
+    """Errors against training seconds and against steps; without an exact solution, the terms of L."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    by_seconds, by_steps = figure.subplots(1, 2, sharey=True)
+    for solution in solutions:
+        name = f"{solution.method}, seed {solution.seed}" if len(solutions) > 1 else ""
+        for label, seconds, steps, values in _curves(solution):
+            text = f"{name}: {label}" if name else label
+            by_seconds.loglog(seconds, values, marker=".", label=text)
+            by_steps.loglog(steps, values, marker=".", label=text)
+    by_seconds.set_xlabel("training seconds")
+    by_steps.set_xlabel("steps")
+    by_seconds.set_ylabel("error" if all(s.pde.exact for s in solutions) else "|term of the functional|")
+    for axes in (by_seconds, by_steps):
+        axes.grid(alpha=0.3, which="both")
+    by_seconds.legend(fontsize=8)
+    return figure
+
+
+def _curves(solution: Solution) -> list[tuple[str, list[float], list[int], list[float]]]:
+    measured = [r for r in solution.history if r.errors]
+    if measured:
+        seconds, steps = [r.seconds for r in measured], [r.step for r in measured]
+        return [(LABELS[key], seconds, steps, [r.errors[key] for r in measured]) for key in measured[0].errors]
+    rows = solution.history
+    names = rows[0].terms if rows else {}
+    return [(n, [r.seconds for r in rows], [r.step for r in rows], [abs(r.terms[n]) for r in rows]) for n in names]
+
+
+def slice_figure(solution: Solution) -> Figure:
+    """u, the exact solution and the error on the plane of the first two coordinates through the centre."""
+    return _line_figure(solution) if solution.pde.dim == 1 else _plane_figure(solution)
+
+
+def _plane_figure(solution: Solution) -> Figure:
+    lower, upper = solution.pde.domain.bounds()
+    first, second = (np.linspace(lower[k], upper[k], GRID) for k in (0, 1))
+    points = np.tile((lower + upper) / 2, (GRID * GRID, 1))
+    mesh = np.meshgrid(first, second, indexing="ij")
+    points[:, 0], points[:, 1] = mesh[0].ravel(), mesh[1].ravel()
+    inside = _inside(solution, points).reshape(GRID, GRID)
+    panels = {"$u$": solution(points)}
+    if solution.pde.exact is not None:
+        exact = _exact(solution, points)
+        panels |= {"exact": exact, "$|u - $exact$|$": np.abs(panels["$u$"] - exact)}
+    figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained")
+    shared = [values for title, values in panels.items() if not title.startswith("$|")]
+    low, high = min(v.min() for v in shared), max(v.max() for v in shared)
+    for axes, (title, values) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True):
+        limits = {} if title.startswith("$|") else {"vmin": low, "vmax": high}
+        colours = "magma" if title.startswith("$|") else "viridis"
+        image = np.where(inside, values.reshape(GRID, GRID), np.nan)
+        drawn = axes.pcolormesh(first, second, image.T, shading="gouraud" if inside.all() else "nearest", cmap=colours, **limits)
+        figure.colorbar(drawn, ax=axes)
+        axes.set(title=title, xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
+    return figure
+
+
+def _line_figure(solution: Solution) -> Figure:
+    lower, upper = solution.pde.domain.bounds()
+    x = np.linspace(lower, upper, 401)
+    figure = Figure(figsize=(8.4, 3.6), layout="constrained")
+    graph, error = figure.subplots(1, 2)
+    graph.plot(x[:, 0], solution(x), label="$u$")
+    graph.set(xlabel="$x$")
+    if solution.pde.exact is None:
+        error.remove()
+    else:
+        exact = _exact(solution, x)
+        graph.plot(x[:, 0], exact, "--", label="exact")
+        error.plot(x[:, 0], np.abs(solution(x) - exact))
+        error.set(xlabel="$x$", title="$|u - $exact$|$")
+    graph.legend()
+    return figure
+
+
+def _exact(solution: Solution, points: np.ndarray) -> np.ndarray:
+    assert solution.pde.exact is not None
+    return solution._evaluate(solution.pde.exact, points)
+
+
+def _inside(solution: Solution, points: np.ndarray) -> np.ndarray:
+    return np.asarray(jax.vmap(solution.pde.domain.cutoff)(points)) >= -1e-6

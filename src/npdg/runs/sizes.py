@@ -1,0 +1,33 @@
+"""How large a run is, by counting: numbers of parameters and bytes, without building anything."""
+
+from npdg.settings import Settings
+
+BYTES = {"float32": 4, "float64": 8}
+
+
+def parameters(dim: int, width: int, depth: int, last_bias: bool) -> int:
+    """Trained numbers of MLP(dim, width, 1, depth)."""
+    sizes = [dim, *[width] * (depth - 1), 1]
+    count = sum((n_in + 1) * n_out for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True))
+    return count if last_bias else count - 1
+
+
+def estimate(settings: Settings, dim: int) -> dict[str, str]:
+    """Parameters of each network, and roughly how much memory a step needs."""
+    counts = {
+        "u": parameters(dim, settings.width, settings.depth, False),
+        "φ": parameters(dim, settings.width, settings.depth, True),
+        "ψ": parameters(dim, settings.psi_width, settings.depth, False),
+    }
+    bytes_ = memory(settings, dim)
+    return {"parameters": ", ".join(f"{k} {n}" for k, n in counts.items()), "memory": f"about {bytes_ / 2**20:.0f} MB"}
+
+
+def memory(settings: Settings, dim: int) -> int:
+    """Bytes of the largest intermediate results of a step."""
+    hidden = settings.width * max(settings.depth - 1, 1)
+    # The linearised gradient of a network keeps about eight numbers per unit and point.
+    gram = 8 * hidden * (settings.n_interior + settings.n_boundary)
+    # The strong residual pushes d directions through every layer, two of which live at a time.
+    strong = 2 * dim * settings.width * settings.n_interior if settings.pairing == "strong" else 0
+    return (gram + strong) * BYTES[settings.precision]

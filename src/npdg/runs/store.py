@@ -1,0 +1,230 @@
+"""Run directories and saved solutions: plain text and arrays, no pickle, never overwritten."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import subprocess
+import time
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from npdg import methods
+from npdg.errors import InputError
+from npdg.loop import Record
+from npdg.problems import CARDS
+from npdg.runs.config import to_toml
+from npdg.settings import Settings, parse
+
+if TYPE_CHECKING:
+    from npdg.pde import PDE
+    from npdg.solution import Solution
+
+ARRAYS, CONFIG, RESULT, METRICS, ENVIRONMENT = "solution.npz", "config.toml", "result.json", "metrics.csv", "env.json"
+
+
+def new_directory(path: Path | None, stem: str) -> Path:
+    """Make a directory that did not exist: `path`, or the first free runs/STEM-N."""
+    if path is not None:
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            raise InputError(f"out: {str(path)!r} exists already and is never overwritten; give a new name.") from None
+        return path
+    number = 1
+    while True:
+        candidate = Path("runs") / f"{stem}-{number}"
+        try:
+            candidate.mkdir(parents=True)
+            return candidate
+        except FileExistsError:
+            number += 1
+
+
+class MetricsFile:
+    """A metrics.csv that grows line by line and is complete after every line."""
+
+    def __init__(self, directory: Path):
+        self.path = directory / METRICS
+        self.columns: list[str] | None = None
+
+    def __call__(self, record: Record) -> None:
+        row = _row(record)
+        with self.path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(row))
+            if self.columns is None:
+                self.columns = list(row)
+                writer.writeheader()
+            writer.writerow(row)
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return {
+        "step": record.step,
+        "seconds": f"{record.seconds:.6f}",
+        **{name: repr(value) for name, value in record.errors.items()},
+        **{f"term {name}": repr(value) for name, value in record.terms.items()},
+        **{f"iterations {name}": value for name, value in record.iterations.items()},
+        **{f"residual {name}": repr(value) for name, value in record.residuals.items()},
+    }
+
+
+def _record(row: dict[str, str]) -> Record:
+    part = lambda prefix: {k.removeprefix(prefix): v for k, v in row.items() if k.startswith(prefix)}
+    return Record(
+        step=int(row["step"]),
+        seconds=float(row["seconds"]),
+        terms={k: float(v) for k, v in part("term ").items()},
+        iterations={k: int(v) for k, v in part("iterations ").items()},
+        residuals={k: float(v) for k, v in part("residual ").items()},
+        errors={k: float(v) for k, v in row.items() if k.startswith("rel_")},
+    )
+
+
+def save(solution: Solution, path: Path) -> Path:
+    """Write a solution to a new directory."""
+    directory = new_directory(path, "")
+    write_config(directory, solution.pde, solution.method, solution.preset, solution.seed, solution.settings)
+    metrics = MetricsFile(directory)
+    for record in solution.history:
+        if record.errors or solution.pde.exact is None:
+            metrics(record)
+    write_solution(directory, solution)
+    return directory
+
+
+def write_solution(directory: Path, solution: Solution) -> dict[str, Any]:
+    """The arrays of u and the result of the run; returns the result."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(solution.u)
+    temporary = directory / f".{ARRAYS}"
+    with temporary.open("wb") as file:
+        np.savez(file, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(directory / ARRAYS)
+    result = result_of(solution, directory)
+    (directory / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
+    """The figures of a run under the names the command line promises."""
+    errors = solution.error() if solution.pde.exact is not None else None
+    return {
+        "problem": solution.pde.name,
+        "dim": solution.pde.dim,
+        "method": solution.method,
+        "preset": solution.preset,
+        "seed": solution.seed,
+        "precision": solution.settings.precision,
+        "steps": solution.steps,
+        "seconds": solution.seconds,
+        "compile_seconds": solution.compile_seconds,
+        "rel_l2": errors.rel_l2 if errors else None,
+        "rel_h1": errors.rel_h1 if errors else None,
+        "error_estimate": None,
+        "stop_reason": solution.stop_reason,
+        "detail": solution.detail,
+        "run_dir": str(directory),
+    }
+
+
+def write_config(directory: Path, pde: PDE, method: str, preset: str, seed: int, settings: Settings) -> None:
+    """The resolved configuration, and the machine it is about to run on."""
+    run = {"problem": pde.name, "dim": pde.dim, "method": method, "preset": preset, "seed": seed}
+    (directory / CONFIG).write_text(to_toml({"run": run, "settings": settings.model_dump()}))
+    (directory / ENVIRONMENT).write_text(json.dumps(environment(), indent=2) + "\n")
+
+
+def environment() -> dict[str, Any]:
+    """Versions and devices: what else a result depends on."""
+    packages = ("npdg", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "devices": [str(device) for device in jax.devices()],
+        "commit": _commit(),
+        "packages": {name: _version(name) for name in packages},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def _commit() -> str | None:
+    """The commit of the source this runs from; none for an installed package."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def load(directory: Path, pde: PDE | None) -> Solution:
+    """Read a solution back; its arrays are laid into a network built from its configuration."""
+    from npdg.solution import Solution, precision
+
+    missing = [name for name in (ARRAYS, CONFIG, RESULT) if not (directory / name).is_file()]
+    if missing:
+        raise InputError(f"load: {str(directory)!r} holds no saved solution: {', '.join(missing)} is missing.")
+    config = tomllib.loads((directory / CONFIG).read_text())
+    settings, run = parse(Settings, config["settings"]), config["run"]
+    if pde is None:
+        if run["problem"] not in CARDS:
+            raise InputError(f"pde: {run['problem']!r} is your own equation; give it as npdg.load(path, pde=...).")
+        pde = CARDS[run["problem"]].build(run["dim"])
+    result = json.loads((directory / RESULT).read_text())
+    with precision(settings.precision):
+        template = methods.primal(pde, settings, jax.random.key(0))
+        u = _fill(template, directory / ARRAYS)
+    with (directory / METRICS).open(newline="") as file:
+        history = [_record(row) for row in csv.DictReader(file)]
+    return Solution(
+        pde,
+        u,
+        run["method"],
+        run["preset"],
+        settings,
+        run["seed"],
+        result["stop_reason"],
+        result["detail"],
+        result["steps"],
+        result["seconds"],
+        result["compile_seconds"],
+        history,
+    )
+
+
+def _fill(template: Any, path: Path) -> Any:
+    with np.load(path, allow_pickle=False) as arrays:
+        leaves, structure = jax.tree_util.tree_flatten_with_path(template)
+        filled = []
+        for where, leaf in leaves:
+            key = jax.tree_util.keystr(where)
+            if key not in arrays or arrays[key].shape != leaf.shape:
+                raise InputError(f"load: {path} does not fit its config.toml: {key} is missing or of another shape.")
+            filled.append(jax.numpy.asarray(arrays[key], dtype=leaf.dtype))
+    return jax.tree_util.tree_unflatten(structure, filled)

@@ -1,0 +1,96 @@
+"""The noun in the middle: every problem lowers to a `Saddle`, every method is a rule per player.
+
+One functional L of the players' fields is a combination of integrals over named measures. Players with
+sense −1 descend, players with sense +1 ascend. Each carries a metric: the features whose Jacobian with
+respect to its parameters makes its Gram matrix.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from npdg.fields import Field
+from npdg.measures import Measure, Points
+
+Fields = Mapping[str, Field]
+Samples = Mapping[str, Points]
+OnePoint = Callable[[Fields, Points], Array]
+
+
+@dataclass(frozen=True)
+class Integral:
+    """weight · E[integrand(fields, point)] over the measure named `over`.
+
+    `seen_by` restricts whose gradient it enters: two unbiased integrands of the same integral may serve
+    different players (the strong pairing for φ, the weak one for u).
+    """
+
+    name: str
+    over: str
+    integrand: OnePoint
+    weight: float = 1.0
+    seen_by: tuple[str, ...] | None = None
+
+    def mean(self, fields: Fields, samples: Samples) -> Array:
+        """The weighted sample mean."""
+        values = jax.vmap(lambda point: self.integrand(fields, point))(samples[self.over])
+        return self.weight * jnp.mean(values)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One block of a metric: weight · E[|∂ feature · v|²] over the measure named `over`."""
+
+    over: str
+    feature: OnePoint
+    weight: float = 1.0
+
+    def scaled(self, fields: Fields, samples: Samples) -> Array:
+        """The features at all samples, scaled so that their squared length is the weighted mean."""
+        points = samples[self.over]
+        values = jax.vmap(lambda point: self.feature(fields, point))(points)
+        return values * (self.weight / points.x.shape[0]) ** 0.5
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who moves: a field's name, its sense (−1 descends, +1 ascends) and its metric."""
+
+    name: str
+    sense: int
+    metric: tuple[Feature, ...]
+
+
+def total(terms: Mapping[str, Array]) -> Array:
+    """The plain sum: how integrals combine unless a formulation says otherwise."""
+    return jnp.sum(jnp.stack(list(terms.values())))
+
+
+@dataclass(frozen=True)
+class Saddle:
+    """inf over the descending players, sup over the ascending ones, of `combine` of the integrals."""
+
+    measures: Mapping[str, Measure]
+    players: tuple[Player, ...]
+    integrals: tuple[Integral, ...]
+    combine: Callable[[Mapping[str, Array]], Array] = total
+
+    def sample(self, key: Array, sizes: Mapping[str, int]) -> Samples:
+        """Fresh points of every measure, as many as `sizes` says."""
+        keys = jax.random.split(key, len(self.measures))
+        return {
+            name: measure.sample(k, sizes[name])
+            for k, (name, measure) in zip(keys, sorted(self.measures.items()), strict=True)
+        }
+
+    def terms(self, fields: Fields, samples: Samples, player: str | None = None) -> dict[str, Array]:
+        """The integrals by name: all of them, or those that one player sees."""
+        seen = (i for i in self.integrals if player is None or i.seen_by is None or player in i.seen_by)
+        return {integral.name: integral.mean(fields, samples) for integral in seen}
+
+    def value(self, fields: Fields, samples: Samples, player: str) -> Array:
+        """L as one player sees it."""
+        return self.combine(self.terms(fields, samples, player))

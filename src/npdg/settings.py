@@ -1,0 +1,118 @@
+"""The numbers of a run, typed and checked before jax is imported."""
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from npdg.errors import InputError, unknown
+
+# Every method by name; `methods.py` builds them.
+METHODS: dict[str, str] = {
+    "npdg": "natural primal-dual hybrid gradient",
+    "npdg-flat": "the same saddle with plain gradients (the paper's ablation)",
+    "pd-adam": "the same saddle with Adam for every player, no extrapolation",
+}
+PRESETS: dict[str, str] = {
+    "default": "ours: the best accuracy per second, nothing to set",
+    "paper": "the paper's setting to the number",
+}
+ACTIVATIONS: dict[str, str] = {
+    "tanh": "tanh(z)",
+    "softplus": "log(1 + exp(βz))/β, β = softplus_beta",
+    "prelu": "max(z, 0) + s·min(z, 0), one learnable s",
+    "sine": "sin(z)",
+}
+
+Model = TypeVar("Model", bound=BaseModel)
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False, description="a positive number")]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False, description="a number of at least 0")]
+Count = Annotated[int, Field(ge=1, le=10_000_000, description="a whole number from 1 to 10000000")]
+
+
+class Settings(BaseModel):
+    """Every number a method may use. A preset gives them all; `--set key=value` changes one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    tau_u: Positive
+    tau_phi: Positive
+    tau_psi: Positive
+    omega: NonNegative
+    nu: NonNegative
+    lam: Positive
+    n_interior: Count
+    n_boundary: Count
+    width: Annotated[int, Field(ge=1, le=65536, description="a whole number from 1 to 65536")]
+    psi_width: Annotated[int, Field(ge=1, le=65536, description="a whole number from 1 to 65536")]
+    depth: Annotated[int, Field(ge=1, le=64, description="a whole number of linear maps, from 1 to 64")]
+    activation: Annotated[Literal["tanh", "softplus", "prelu", "sine"], Field(description="tanh, softplus, prelu or sine")]
+    softplus_beta: Positive = 1.0
+    pairing: Annotated[Literal["weak", "strong"], Field(description="weak or strong")]
+    boundary_norm: Annotated[Literal["l2", "h1"], Field(description="l2 or h1")]
+    solver: Annotated[Literal["minres", "cg", "dense"], Field(description="minres, cg or dense")]
+    minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")]
+    minres_max: Count
+    minres_stop: Annotated[Literal["residual", "scipy"], Field(description="residual or scipy")]
+    damping: NonNegative = 0.0
+    precision: Annotated[Literal["float32", "float64"], Field(description="float32 or float64")] = "float32"
+
+
+def resolve(preset: dict[str, Any], overrides: dict[str, Any]) -> Settings:
+    """A preset with some values changed, or an `InputError` that names the key and what is allowed."""
+    for key in overrides:
+        if key not in Settings.model_fields:
+            raise unknown("setting", key, Settings.model_fields)
+    settings = parse(Settings, {**preset, **overrides})
+    if settings.pairing == "strong" and settings.activation == "prelu":
+        raise InputError(
+            "pairing: 'strong' needs second derivatives, which a prelu network does not have; "
+            "set pairing=weak or another activation."
+        )
+    return settings
+
+
+def parse(model: type[Model], values: dict[str, Any]) -> Model:
+    """Validate into a model; the first mistake becomes one sentence."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        key = str(mistake["loc"][0]) if mistake["loc"] else "input"
+        field = model.model_fields.get(key)
+        allowed = field.description if field is not None and field.description else mistake["msg"]
+        raise InputError(f"{key}: {mistake['input']!r} is not allowed; give {allowed}.") from None
+
+
+def default_preset(method: str, dim: int) -> dict[str, Any]:
+    """Our settings for any equation of a given dimension."""
+    # (1 + ω) τ_φ ν = 1 makes the extrapolated dual the Riesz representative of the residual, so that u contracts
+    # by 1 − τ_u/ν a step whatever τ_φ is; a small τ_φ keeps the dual networks where their linearisation holds.
+    tau_phi = 0.095
+    common = {
+        "tau_u": 0.5,
+        "tau_phi": tau_phi,
+        "tau_psi": tau_phi,
+        "omega": 1 / tau_phi - 1,
+        "nu": 1.0,
+        "lam": 10.0,
+        "n_interior": 2000,
+        "n_boundary": max(400, 40 * dim),
+        "width": 64,
+        "psi_width": 64,
+        "depth": 3,
+        "activation": "tanh",
+        "pairing": "strong",
+        "boundary_norm": "h1",
+        "solver": "minres",
+        "minres_rtol": 1e-3,
+        "minres_max": 60,
+        "minres_stop": "residual",
+        "precision": "float64",
+    }
+    return {**common, **_METHOD_DEFAULTS.get(method, {})}
+
+
+_METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
+    "npdg-flat": {"tau_u": 1e-2, "tau_phi": 1e-2, "tau_psi": 1e-2, "omega": 1.0, "precision": "float32"},
+    "pd-adam": {"tau_u": 1e-3, "tau_phi": 1e-3, "tau_psi": 1e-3, "omega": 0.0, "precision": "float32"},
+}

@@ -1,0 +1,77 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from npdg import Box
+from npdg.fields import MLP, CutOff, Extrapolated, Frozen, PReLU, Sine, Softplus, Tanh, parameter_count, split
+from npdg.runs.sizes import parameters
+
+
+@pytest.mark.parametrize(("dim", "width", "depth"), [(50, 256, 6), (10, 256, 4), (3, 5, 2), (2, 7, 1)])
+@pytest.mark.parametrize("last_bias", [True, False])
+def test_parameter_count_is_the_papers_formula(dim, width, depth, last_bias):
+    net = MLP(dim, width, depth, last_bias=last_bias, key=jax.random.key(0))
+    count = parameters(dim, width, depth, last_bias)
+    assert parameter_count(net) == count
+    if depth >= 2 and last_bias:
+        assert count == (width + 1) + (depth - 2) * width * (width + 1) + width * (dim + 1)
+
+
+def test_network_is_the_composition_of_the_paper():
+    net = MLP(3, 4, 3, key=jax.random.key(0))
+    x = jnp.array([0.3, -1.0, 2.0])
+    (first, second, last) = net.layers
+    hidden = jnp.tanh(second.weight @ jnp.tanh(first.weight @ x + first.bias) + second.bias)
+    np.testing.assert_allclose(net(x), (last.weight @ hidden + last.bias)[0], rtol=1e-6)
+    assert net(x).shape == ()
+
+
+def test_weights_start_uniform_in_one_over_root_fan_in():
+    net = MLP(16, 400, 3, key=jax.random.key(0))
+    for layer, fan_in in zip(net.layers, (16, 400, 400), strict=True):
+        assert layer.bias is not None
+        weights = np.asarray(layer.weight).ravel() * fan_in**0.5
+        assert np.abs(weights).max() <= 1
+        assert np.abs(np.asarray(layer.bias)).max() * fan_in**0.5 <= 1
+        if weights.size > 1000:
+            np.testing.assert_allclose(weights.var(), 1 / 3, rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("activation", "reference"),
+    [
+        (Tanh(), np.tanh),
+        (Sine(), np.sin),
+        (Softplus(0.25), lambda z: 4 * np.log1p(np.exp(0.25 * z))),
+        (PReLU(), lambda z: np.where(z > 0, z, 0.25 * z)),
+    ],
+)
+def test_activations(activation, reference):
+    z = np.linspace(-3, 3, 13).astype(np.float32)
+    np.testing.assert_allclose(activation(jnp.asarray(z)), reference(z), rtol=2e-6, atol=1e-6)
+
+
+def test_prelu_has_one_learnable_slope():
+    smooth = MLP(2, 3, 4, key=jax.random.key(0))
+    net = MLP(2, 3, 4, activation=PReLU(), key=jax.random.key(0))
+    assert parameter_count(net) == parameter_count(smooth) + 1
+
+
+def test_split_is_a_round_trip_and_leaves_frozen_fields_alone():
+    net = MLP(2, 3, 2, key=jax.random.key(0))
+    field = Extrapolated(net, Frozen(MLP(2, 3, 2, key=jax.random.key(1))), 2.0)
+    vector, build = split(field)
+    assert vector.size == parameter_count(net)
+    x = jnp.array([0.1, 0.7])
+    np.testing.assert_array_equal(build(vector)(x), field(x))
+    assert build(vector + 1)(x) != field(x)
+
+
+def test_cut_off_vanishes_on_the_boundary_and_extrapolation_is_in_function_space():
+    box = Box(0.0, 1.0, dim=2)
+    old, new = (CutOff(box, MLP(2, 8, 3, key=jax.random.key(k))) for k in (0, 1))
+    ahead = Extrapolated(new, old, 1.5)
+    x = jnp.array([0.2, 0.4])
+    np.testing.assert_allclose(ahead(x), 2.5 * new(x) - 1.5 * old(x), rtol=1e-5)
+    np.testing.assert_allclose(ahead(jnp.array([0.0, 0.4])), 0, atol=1e-7)

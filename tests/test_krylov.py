@@ -1,0 +1,136 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse.linalg as sla
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from npdg.krylov import Status, cg, dense, minres
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def gram(size: int, rank: int, seed: int, spread: float = 3.0) -> np.ndarray:
+    """A positive semi-definite matrix with eigenvalues over `spread` decades."""
+    q = np.linalg.qr(np.random.default_rng(seed).normal(size=(size, size)))[0][:, :rank]
+    return (q * np.logspace(0, -spread, rank)) @ q.T
+
+
+def scipy_minres(a, b, **keywords):
+    count = []
+    x, _ = sla.minres(a, b, callback=lambda _: count.append(1), **keywords)
+    return x, len(count)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("rank", [40, 25])
+def test_minres_solves_consistent_systems_regular_singular_and_scaled(scale, rank):
+    a = scale * gram(40, rank, 0)
+    b = a @ np.random.default_rng(1).normal(size=40)
+    solve = minres(1e-10, 400)(lambda v: jnp.asarray(a) @ v, jnp.asarray(b))
+    np.testing.assert_allclose(solve.x, np.linalg.pinv(a, rcond=1e-10) @ b, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(solve.residual, np.linalg.norm(b - a @ solve.x) / np.linalg.norm(b), rtol=1e-6, atol=1e-15)
+    assert solve.status == Status.CONVERGED
+    assert solve.residual <= 2e-10
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("rtol", [1e-2, 3e-3, 1e-3])
+@pytest.mark.parametrize("rank", [60, 30])
+def test_scipys_stopping_rule_is_scipys(scale, rtol, rank):
+    """Down to where the Lanczos vectors lose orthogonality and rounding decides which iterate is the last."""
+    a = scale * gram(60, rank, 3)
+    b = a @ np.random.default_rng(4).normal(size=60)
+    expected, count = scipy_minres(a, b, rtol=rtol, maxiter=300)
+    solve = minres(rtol, 300, stop="scipy")(lambda v: jnp.asarray(a) @ v, jnp.asarray(b))
+    assert int(solve.iterations) == count
+    np.testing.assert_allclose(solve.x, expected, rtol=1e-5, atol=1e-7 * np.abs(expected).max())
+
+
+def test_initial_guess_and_shift_are_scipys_up_to_the_sign_of_the_shift():
+    a = gram(30, 30, 5)
+    b, x0 = np.random.default_rng(6).normal(size=(2, 30))
+    solve = minres(1e-12, 300)(lambda v: jnp.asarray(a) @ v, jnp.asarray(b), jnp.asarray(x0), shift=0.1)
+    np.testing.assert_allclose(solve.x, np.linalg.solve(a + 0.1 * np.eye(30), b), rtol=1e-8)
+    restarted = minres(1e-6, 300)(lambda v: jnp.asarray(a) @ v, jnp.asarray(b), solve.x, shift=0.1)
+    assert int(restarted.iterations) == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("dtype", "accuracy"), [(jnp.float64, 1e-6), (jnp.float32, 3e-2)])
+def test_inconsistent_system_gives_a_least_squares_solution_and_says_so(seed, dtype, accuracy):
+    a = gram(20, 12, seed, spread=2 + seed / 2)
+    b = np.random.default_rng(8).normal(size=20)
+    solve = minres(1e-5, 500)(lambda v: jnp.asarray(a, dtype) @ v, jnp.asarray(b, dtype))
+    best = np.linalg.norm(b - a @ (np.linalg.pinv(a, rcond=1e-10) @ b)) / np.linalg.norm(b)
+    np.testing.assert_allclose(solve.residual, best, rtol=accuracy)
+    assert solve.status == Status.BREAKDOWN
+
+
+def test_preconditioner_shortens_the_solve_and_not_the_truth():
+    d = np.logspace(0, 6, 50)
+    b = np.random.default_rng(9).normal(size=50)
+    a = lambda v: jnp.asarray(d) * v + 0.01 * jnp.sum(v) * jnp.ones(50)
+    matrix = np.diag(d) + 0.01
+    bare = minres(1e-8, 2000)(a, jnp.asarray(b))
+    helped = minres(1e-10, 2000, preconditioner=lambda r: r / jnp.asarray(d))(a, jnp.asarray(b))
+    np.testing.assert_allclose(helped.x, np.linalg.solve(matrix, b), rtol=1e-5)
+    assert int(helped.iterations) < int(bare.iterations) / 3
+
+
+def test_statuses_are_honest():
+    a = jnp.asarray(gram(50, 50, 10, spread=8))
+    b = jnp.asarray(np.random.default_rng(11).normal(size=50))
+    capped = minres(1e-8, 5)(lambda v: a @ v, b)
+    assert (capped.status, int(capped.iterations)) == (Status.CAP, 5)
+    broken = minres(1e-8, 50)(lambda v: a @ v * jnp.nan, b)
+    assert broken.status == Status.NOT_FINITE
+    nothing = minres(1e-8, 50)(lambda v: a @ v, jnp.zeros(50))
+    assert nothing.status == Status.CONVERGED
+    np.testing.assert_array_equal(nothing.x, 0)
+    assert all(status.advice for status in Status)
+
+
+def test_float32_recurrence_that_lies_is_not_called_converged():
+    """With an ill-conditioned float32 matrix the recurrence's own estimate is far below the true residual."""
+    a = jnp.asarray(gram(200, 200, 12, spread=12), jnp.float32)
+    b = a @ jnp.asarray(np.random.default_rng(13).normal(size=200), jnp.float32)
+    b = b + 1e-3 * jnp.linalg.norm(b) * jnp.asarray(np.random.default_rng(14).normal(size=200), jnp.float32)
+    solve = minres(1e-5, 2000)(lambda v: a @ v, b)
+    assert solve.residual > 1e-4
+    assert solve.status != Status.CONVERGED
+
+
+def test_one_product_per_iteration():
+    calls = []
+    a = jnp.asarray(gram(30, 30, 15))
+
+    def product(v):
+        jax.debug.callback(lambda: calls.append(1))
+        return a @ v
+
+    solve = minres(1e-8, 100)(product, a @ jnp.ones(30))
+    jax.effects_barrier()
+    # One more at the end: the residual is recomputed.
+    assert len(calls) == int(solve.iterations) + 1
+
+
+@given(seed=st.integers(0, 10_000), size=st.integers(1, 25), shift=st.floats(1e-3, 10))
+@settings(max_examples=25, deadline=None)
+def test_all_solvers_agree_with_a_dense_solve(seed, size, shift):
+    with jax.enable_x64(True):
+        a = gram(size, size, seed, spread=2)
+        b = np.random.default_rng(seed + 1).normal(size=size)
+        exact = np.linalg.solve(a + shift * np.eye(size), b)
+        for solver in (minres(1e-11, 200), cg(1e-11, 200), dense()):
+            solve = solver(lambda v: jnp.asarray(a) @ v, jnp.asarray(b), shift=shift)
+            assert solve.status == Status.CONVERGED
+            np.testing.assert_allclose(solve.x, exact, rtol=1e-7, atol=1e-9)
+
+
+def test_minres_residuals_never_grow_with_more_iterations():
+    a = jnp.asarray(gram(80, 60, 16, spread=5))
+    b = jnp.asarray(np.random.default_rng(17).normal(size=80))
+    residuals = [float(minres(1e-12, k)(lambda v: a @ v, b).residual) for k in range(1, 30)]
+    assert np.all(np.diff(residuals) <= 1e-12)

@@ -1,0 +1,165 @@
+"""The step against one written by hand, and the loop's promises: budgets, chunks, divergence, one compilation."""
+
+import dataclasses
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from npdg import methods
+from npdg.fields import split
+from npdg.loop import Recipe, initial, run, step
+from npdg.presets import choose
+from npdg.problems import find
+
+TINY = {"width": 5, "psi_width": 4, "depth": 2, "n_interior": 40, "n_boundary": 24}
+
+
+def tiny(dim: int = 2, method: str = "npdg", **overrides) -> Recipe:
+    settings = choose("poisson", dim, method, "default", {**TINY, **overrides})
+    return methods.recipe(find("poisson").build(dim), method, settings)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("pairing", "norm"), [("weak", "l2"), ("weak", "h1"), ("strong", "h1")])
+def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
+    """Algorithm 2 in dense algebra, from Jacobians of the bare networks, to 1e-10."""
+    tau_u, tau_phi, tau_psi, omega, nu, lam, damping = 0.05, 0.095, 0.08, 1.5, 0.9, 7.0, 1e-2
+    numbers = {"tau_u": tau_u, "tau_phi": tau_phi, "tau_psi": tau_psi, "omega": omega, "nu": nu, "lam": lam}
+    solver = {"minres_rtol": 1e-13, "minres_max": 2000, "damping": damping, "pairing": pairing, "boundary_norm": norm}
+    recipe = tiny(**numbers, **solver)
+    state = initial(recipe, 3)
+    samples = recipe.saddle.sample(jax.random.fold_in(state.key, 0), recipe.sizes)
+    x, y, normals = samples["interior"].x, samples["boundary"].x, samples["boundary"].normal
+    assert normals is not None
+    (theta, u_of), (eta, phi_of), (xi, psi_of) = (split(state.fields[k]) for k in ("u", "phi", "psi"))
+    f = lambda p: (jnp.pi / 2) ** 2 * jnp.sum(jnp.sin(jnp.pi / 2 * p))
+    g = lambda p: jnp.sum(jnp.sin(jnp.pi / 2 * p))
+
+    def slopes(field_of, points):
+        return lambda v: jax.vmap(jax.grad(field_of(v)))(points)
+
+    def trace(function):
+        values = jax.vmap(function)(y)[:, None]
+        gradient = jax.vmap(jax.grad(function))(y)
+        along = jnp.sum(gradient * normals, axis=1, keepdims=True) * normals
+        return values if norm == "l2" else jnp.concatenate([values, gradient - along], axis=1)
+
+    def mean_dot(a, b):
+        return jnp.sum(a * b) / a.shape[0]
+
+    def solve(matrix, right):
+        return np.linalg.solve(np.asarray(matrix) + damping * np.eye(len(right)), right)
+
+    def gram(features, v):
+        jacobian = jax.jacrev(features)(v)
+        return jnp.einsum("nrp,nrq->pq", jacobian, jacobian) / jacobian.shape[0]
+
+    def residual_or_weak(v_phi):
+        phi, u = phi_of(v_phi), u_of(theta)
+        if pairing == "weak":
+            return mean_dot(slopes(u_of, x)(theta), slopes(phi_of, x)(v_phi)) - jnp.mean(jax.vmap(lambda p: f(p) * phi(p))(x))
+        laplace = jax.vmap(lambda p: jnp.trace(jax.hessian(u)(p)))(x)
+        return jnp.mean((-laplace - jax.vmap(f)(x)) * jax.vmap(phi)(x))
+
+    loss_phi = lambda v: residual_or_weak(v) - nu / 2 * mean_dot(slopes(phi_of, x)(v), slopes(phi_of, x)(v))
+    loss_psi = lambda v: lam * (
+        mean_dot(trace(u_of(theta)) - trace(g), trace(psi_of(v))) - nu / 2 * mean_dot(trace(psi_of(v)), trace(psi_of(v)))
+    )
+    eta_new = eta + tau_phi * solve(gram(slopes(phi_of, x), eta), jax.grad(loss_phi)(eta))
+    xi_new = xi + tau_psi * solve(lam * gram(lambda v: trace(psi_of(v)), xi), jax.grad(loss_psi)(xi))
+    phi_ahead = lambda p: (1 + omega) * phi_of(eta_new)(p) - omega * phi_of(eta)(p)
+    psi_ahead = lambda p: (1 + omega) * psi_of(xi_new)(p) - omega * psi_of(xi)(p)
+
+    def loss_u(v):
+        u, mismatch = u_of(v), trace(u_of(v)) - trace(g)
+        weak = mean_dot(slopes(u_of, x)(v), jax.vmap(jax.grad(phi_ahead))(x))
+        del u
+        return weak + lam * mean_dot(mismatch, trace(psi_ahead)) + lam * mean_dot(mismatch, mismatch)
+
+    metric = gram(slopes(u_of, x), theta) + lam * gram(lambda v: trace(u_of(v)), theta)
+    theta_new = theta - tau_u * solve(metric, jax.grad(loss_u)(theta))
+
+    new, info = step(recipe, state)
+    for name, expected in (("phi", eta_new), ("psi", xi_new), ("u", theta_new)):
+        np.testing.assert_allclose(split(new.fields[name])[0], expected, rtol=1e-10, atol=1e-10)
+        assert info.moves[name].residual < 1e-12
+    assert int(new.step) == 1
+
+
+@pytest.mark.parametrize("chunk_seconds", [1e-9, 5.0])
+def test_result_does_not_depend_on_how_the_steps_are_chunked(chunk_seconds):
+    recipe = tiny()
+    outcome = run(recipe, initial(recipe, 0), steps=7, chunk_seconds=chunk_seconds)
+    assert outcome.stop_reason == "steps"
+    assert [record.step for record in outcome.history] == list(range(1, 8))
+    reference = initial(recipe, 0)
+    compiled = jax.jit(lambda s: step(recipe, s)[0])
+    for _ in range(7):
+        reference = compiled(reference)
+    for a, b in zip(jax.tree.leaves(outcome.state.fields), jax.tree.leaves(reference.fields), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_two_runs_with_the_same_seed_are_equal_bit_for_bit_whatever_the_chunks():
+    recipe = tiny()
+    states = [run(recipe, initial(recipe, 1), steps=9, chunk_seconds=s).state for s in (1e-9, 10.0)]
+    for a, b in zip(jax.tree.leaves(states[0].fields), jax.tree.leaves(states[1].fields), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_run_continued_from_its_state_is_the_uninterrupted_run():
+    recipe = tiny()
+    whole = run(recipe, initial(recipe, 2), steps=10).state
+    half = run(recipe, initial(recipe, 2), steps=4).state
+    continued = run(recipe, half, steps=10).state
+    for a, b in zip(jax.tree.leaves(whole.fields), jax.tree.leaves(continued.fields), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_divergence_stops_at_the_step_names_the_culprit_and_keeps_the_last_finite_state():
+    recipe = tiny(method="npdg-flat", tau_u=1e30, tau_phi=1e30, tau_psi=1e30)
+    outcome = run(recipe, initial(recipe, 0), steps=50)
+    assert outcome.stop_reason == "diverged"
+    assert int(outcome.state.step) < 50
+    assert f"in step {int(outcome.state.step) + 1}" in outcome.detail
+    assert "gradient" in outcome.detail or "term" in outcome.detail
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(outcome.state.fields))
+    assert len(outcome.history) == int(outcome.state.step)
+
+
+def test_nan_in_the_source_is_found_and_named():
+    pde = dataclasses.replace(find("poisson").build(2), source=lambda x: jnp.log(x[0] - 2))
+    recipe = methods.recipe(pde, "npdg", choose("poisson", 2, "npdg", "default", TINY))
+    outcome = run(recipe, initial(recipe, 0), steps=5)
+    assert outcome.stop_reason == "diverged"
+    assert "'pairing'" in outcome.detail
+    assert int(outcome.state.step) == 0
+
+
+def test_a_request_to_stop_is_heard_between_chunks():
+    recipe = tiny()
+    asked = iter([None, None, "interrupted"])
+    outcome = run(recipe, initial(recipe, 0), steps=10_000, chunk_seconds=1e-9, should_stop=lambda: next(asked))
+    assert outcome.stop_reason == "interrupted"
+    assert int(outcome.state.step) == 2
+
+
+def test_evaluation_is_not_training_time():
+    recipe = tiny()
+    outcome = run(recipe, initial(recipe, 0), steps=3, chunk_seconds=1e-9, evaluate=lambda s: time.sleep(0.2) or {"a": 1.0})
+    assert outcome.seconds < 0.6
+    assert [record.errors for record in outcome.history] == [{"a": 1.0}] * 3
+
+
+@pytest.mark.parametrize("method", ["npdg", "npdg-flat", "pd-adam"])
+@pytest.mark.parametrize("solver", ["minres", "cg", "dense"])
+def test_every_method_lowers_the_boundary_mismatch(method, solver):
+    if method != "npdg" and solver != "minres":
+        pytest.skip("only natural gradients solve linear systems")
+    recipe = tiny(method=method, solver=solver, damping=1e-4, n_interior=200, n_boundary=100)
+    outcome = run(recipe, initial(recipe, 0), steps=60)
+    penalties = [record.terms["boundary penalty"] for record in outcome.history]
+    assert np.mean(penalties[-5:]) < 0.7 * penalties[0]

@@ -1,0 +1,162 @@
+"""The public interface: solve, look, save, load."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import npdg
+from npdg import grad
+
+SMALL = {"width": 24, "psi_width": 16, "depth": 3, "n_interior": 500, "n_boundary": 200}
+
+
+def equation(dim: int = 2) -> npdg.PDE:
+    exact = lambda x: jnp.sum(x**2)
+    return npdg.PDE(
+        npdg.Ball(1.0, dim=dim),
+        flux=lambda u, x: (1 + x[0] ** 2) * grad(u)(x),
+        source=lambda x: -(2 * dim * (1 + x[0] ** 2) + 4 * x[0] ** 2),
+        boundary=npdg.Dirichlet(exact),
+        exact=exact,
+    )
+
+
+@pytest.fixture(scope="module")
+def solution() -> npdg.Solution:
+    return npdg.solve(equation(), steps=25, seed=1, **SMALL)
+
+
+def test_a_variable_coefficient_on_a_disc_is_solved(solution):
+    assert solution.stop_reason == "steps"
+    assert solution.steps == 25
+    assert solution.error().rel_l2 < 2e-2
+    assert solution.error().rel_h1 < 5e-2
+
+
+def test_a_one_dimensional_equation_is_solved():
+    exact = lambda x: jnp.sin(3 * x[0])
+    pde = npdg.PDE(
+        npdg.Box(0.0, 1.0, dim=1),
+        flux=lambda u, x: grad(u)(x),
+        reaction=lambda u, x: u(x),
+        source=lambda x: 10 * exact(x),
+        boundary=npdg.Dirichlet(exact),
+        exact=exact,
+    )
+    solution = npdg.solve(pde, steps=30, **SMALL)
+    assert solution.error().rel_l2 < 2e-2
+    solution.plot()
+
+
+def test_values_and_gradients_are_arrays_in_the_runs_precision(solution):
+    x = np.array([[0.1, 0.2], [0.3, -0.4], [0.0, 0.0]])
+    assert solution(x).shape == (3,)
+    assert solution(x).dtype == np.float64
+    assert solution.gradient(x).shape == (3, 2)
+    np.testing.assert_allclose(solution(x[0]), solution(x)[0], rtol=1e-12)
+    difference = (solution(x + [1e-6, 0]) - solution(x - [1e-6, 0])) / 2e-6
+    np.testing.assert_allclose(solution.gradient(x)[:, 0], difference, rtol=1e-5, atol=1e-8)
+    with pytest.raises(npdg.InputError, match=r"x: shape \(3,\)"):
+        solution(np.zeros(3))
+
+
+def test_64_bit_mode_is_left_as_it_was(solution):
+    assert not jax.config.read("jax_enable_x64")
+    assert jnp.ones(()).dtype == jnp.float32
+
+
+def test_float32_is_float32():
+    short = npdg.solve(equation(), steps=1, precision="float32", **SMALL)
+    assert {leaf.dtype for leaf in jax.tree.leaves(short.u)} == {np.dtype("float32")}
+
+
+def test_save_and_load_are_a_round_trip(solution, tmp_path):
+    path = solution.save(tmp_path / "disc")
+    with pytest.raises(npdg.InputError, match="your own equation"):
+        npdg.load(path)
+    again = npdg.load(path, pde=equation())
+    x = np.random.default_rng(0).uniform(-0.5, 0.5, (7, 2))
+    np.testing.assert_array_equal(again(x), solution(x))
+    assert again.settings == solution.settings
+    assert again.history[-1] == solution.history[-1]._replace(seconds=again.history[-1].seconds)
+    with pytest.raises(npdg.InputError, match="never overwritten"):
+        solution.save(path)
+    with pytest.raises(npdg.InputError, match="holds no saved solution"):
+        npdg.load(tmp_path)
+
+
+def test_pictures_are_drawn(solution, tmp_path):
+    solution.plot(tmp_path / "slice.png")
+    solution.plot_history(tmp_path / "history.png")
+    assert (tmp_path / "slice.png").stat().st_size > 5000
+    assert (tmp_path / "history.png").stat().st_size > 5000
+
+
+def test_callbacks_see_every_record():
+    seen = []
+    solution = npdg.solve(equation(), steps=5, callbacks=[seen.append], **SMALL)
+    assert seen[-1] == solution.history[-1]
+    assert set(seen[-1].errors) == {"rel_l2", "rel_h1"}
+    assert set(seen[-1].iterations) == {"u", "phi", "psi"}
+
+
+def test_divergence_is_a_warning_and_a_stop_reason():
+    with pytest.warns(RuntimeWarning, match="diverged"):
+        solution = npdg.solve(equation(), "npdg-flat", steps=50, tau_u=1e30, tau_phi=1e30, **SMALL)
+    assert solution.stop_reason == "diverged"
+    assert np.all(np.isfinite(solution(np.zeros((1, 2)))))
+
+
+def test_equations_without_an_exact_solution_run_and_cannot_be_compared(tmp_path):
+    pde = npdg.PDE(npdg.Box(0.0, 1.0, dim=2), flux=lambda u, x: grad(u)(x), source=lambda x: 1)
+    solution = npdg.solve(pde, steps=3, **SMALL)
+    with pytest.raises(npdg.InputError, match="exact"):
+        solution.error()
+    solution.plot(tmp_path / "slice.png")
+    solution.plot_history(tmp_path / "history.png")
+    assert len(npdg.load(solution.save(tmp_path / "saved"), pde=pde).history) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "nppdg"}, "did you mean 'npdg'"),
+        ({"preset": "papers"}, "did you mean 'paper'"),
+        ({"preset": "paper"}, "not in the paper"),
+        ({"seconds": 0}, "seconds"),
+        ({"seconds": float("nan")}, "seconds"),
+        ({"steps": 0}, "steps"),
+        ({"steps": 2.5}, "steps"),
+        ({"seed": -1}, "seed"),
+        ({"widht": 3}, "did you mean 'width'"),
+        ({"width": 0}, "width: 0 is not allowed"),
+        ({"tau_u": float("inf")}, "tau_u"),
+        ({"activation": "prelu"}, "second derivatives"),
+        ({"precision": "float16"}, "float32 or float64"),
+    ],
+)
+def test_bad_arguments_are_one_sentence(arguments, message):
+    with pytest.raises(npdg.InputError, match=message) as caught:
+        npdg.solve(equation(), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"flux": lambda u, x: u(x)}, r"flux: returned shape \(\)"),
+        ({"source": lambda x: x}, r"source: returned shape \(2,\)"),
+        ({"source": lambda x: x[5].foo}, "source: calling it at one point"),
+        ({"reaction": lambda u, x: grad(u)(x)}, "reaction: returned shape"),
+        ({"boundary": npdg.Dirichlet(lambda x: x)}, "boundary: returned shape"),
+        ({"boundary": 0.0}, "boundary: 0.0 is not allowed"),
+        ({"exact": lambda x: x}, "exact: returned shape"),
+        ({"exact": lambda x: 1j * x[0]}, "exact: returned complex64"),
+        ({"domain": "cube"}, "is not a domain"),
+    ],
+)
+def test_equations_of_the_wrong_shape_are_refused_when_written(change, message):
+    good = {"domain": npdg.Box(0.0, 1.0, dim=2), "flux": lambda u, x: grad(u)(x)}
+    with pytest.raises(npdg.InputError, match=message):
+        npdg.PDE(**{**good, **change})
