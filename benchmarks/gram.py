@@ -61,7 +61,9 @@ def measure(dim: int) -> dict[str, float | int | str]:
     # Many products after one linearisation, as inside a Krylov solve.
     product = gram(player, fields, samples).product
     products = jax.jit(lambda v: jax.lax.fori_loop(0, INNER, lambda _, w: _normalised(product(w)), v))
-    operations = INNER * product_operations(dim, settings.width, settings.depth, settings.n_interior, settings.n_boundary)
+    operations = INNER * product_operations(
+        dim, settings.width, settings.depth, settings.n_interior, settings.n_boundary
+    )
     count = round(operations / (2 * settings.n_interior * settings.width**2))
     matmuls, matrix, matmul_operations = matmul_loop(settings.n_interior, settings.width, count)
 

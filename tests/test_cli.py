@@ -13,10 +13,23 @@ from pathlib import Path
 import pytest
 
 NPDG = [sys.executable, "-m", "npdg.cli"]
-QUICK = ["--set", "width=8", "--set", "psi_width=8", "--set", "n_interior=100", "--set", "n_boundary=50"]
-KEYS = (
-    "problem dim method preset seed precision steps seconds compile_seconds rel_l2 rel_h1 error_estimate stop_reason run_dir"
-).split()
+QUICK = ["--set", "width=8", "--set", "n_interior=100", "--set", "n_boundary=50"]
+KEYS = [
+    "problem",
+    "dim",
+    "method",
+    "preset",
+    "seed",
+    "precision",
+    "steps",
+    "seconds",
+    "compile_seconds",
+    "rel_l2",
+    "rel_h1",
+    "error_estimate",
+    "stop_reason",
+    "run_dir",
+]
 GOOD_FILE = """
 import jax.numpy as jnp, npdg
 from npdg import grad
@@ -35,7 +48,21 @@ def npdg(*arguments: str, cwd: Path, **keywords) -> subprocess.CompletedProcess:
 def run(tmp_path_factory):
     """One finished run: its process and its directory."""
     cwd = tmp_path_factory.mktemp("cli")
-    done = npdg("solve", "poisson", "--dim", "2", "--steps", "4", "--seed", "7", "--json", "--out", "out", *QUICK, cwd=cwd)
+    done = npdg(
+        "solve",
+        "poisson",
+        "--dim",
+        "2",
+        "--steps",
+        "4",
+        "--seed",
+        "7",
+        "--json",
+        "--out",
+        "out",
+        *QUICK,
+        cwd=cwd,
+    )
     return done, cwd / "out"
 
 
@@ -44,7 +71,12 @@ def test_json_is_one_object_with_what_is_promised(run):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert [key for key in KEYS if key not in result] == []
-    assert (result["problem"], result["dim"], result["method"], result["preset"]) == ("poisson", 2, "npdg", "default")
+    assert (result["problem"], result["dim"], result["method"], result["preset"]) == (
+        "poisson",
+        2,
+        "npdg",
+        "default",
+    )
     assert (result["seed"], result["steps"], result["stop_reason"]) == (7, 4, "steps")
     assert result["rel_l2"] > 0
     assert result["seconds"] > 0
@@ -80,7 +112,19 @@ def test_a_saved_run_loads(run):
 
 def test_a_users_file_runs_and_its_unknown_errors_are_null(tmp_path):
     (tmp_path / "mine.py").write_text(GOOD_FILE)
-    done = npdg("solve", "mine.py:pde", "--dim", "2", "--steps", "2", "--json", "--precision", "float32", *QUICK, cwd=tmp_path)
+    done = npdg(
+        "solve",
+        "mine.py:pde",
+        "--dim",
+        "2",
+        "--steps",
+        "2",
+        "--json",
+        "--precision",
+        "float32",
+        *QUICK,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["rel_l2"], result["problem"], result["precision"]) == (None, "mine.py:pde", "float32")
@@ -143,7 +187,20 @@ def test_bad_input_is_exit_2_and_one_line_and_nothing_is_written(arguments, says
 
 def test_divergence_is_exit_3_and_says_what_went_bad(tmp_path):
     rates = ["--set", "tau_u=1e30", "--set", "tau_phi=1e30", "--set", "tau_psi=1e30"]
-    done = npdg("solve", "poisson", "--dim", "2", "--method", "npdg-flat", "--steps", "50", "--json", *rates, *QUICK, cwd=tmp_path)
+    done = npdg(
+        "solve",
+        "poisson",
+        "--dim",
+        "2",
+        "--method",
+        "npdg-flat",
+        "--steps",
+        "50",
+        "--json",
+        *rates,
+        *QUICK,
+        cwd=tmp_path,
+    )
     assert done.returncode == 3
     result = json.loads(done.stdout)
     assert result["stop_reason"] == "diverged"
@@ -159,7 +216,9 @@ def test_a_directory_that_cannot_be_made_is_exit_4(tmp_path):
 
 
 def test_ctrl_c_keeps_the_run(tmp_path):
-    process = subprocess.Popen([*NPDG, "solve", "poisson", "--dim", "2", "--seconds", "500", "--out", "o", *QUICK], cwd=tmp_path)
+    process = subprocess.Popen(
+        [*NPDG, "solve", "poisson", "--dim", "2", "--seconds", "500", "--out", "o", *QUICK], cwd=tmp_path
+    )
     deadline = time.time() + 120
     while not (tmp_path / "o" / "metrics.csv").exists() and time.time() < deadline:
         time.sleep(0.2)
@@ -182,7 +241,10 @@ def test_help_and_listing_do_not_import_jax(tmp_path):
 
 
 def test_import_does_not_touch_64_bit_mode_or_load_jax(tmp_path):
-    code = "import npdg, sys; assert 'jax' not in sys.modules; npdg.PDE; import jax; assert not jax.config.read('jax_enable_x64')"
+    code = (
+        "import npdg, sys; assert 'jax' not in sys.modules; npdg.PDE\n"
+        "import jax; assert not jax.config.read('jax_enable_x64')"
+    )
     environment = {**os.environ}
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr

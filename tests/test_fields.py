@@ -22,6 +22,9 @@ def test_network_is_the_composition_of_the_paper():
     net = MLP(3, 4, 3, key=jax.random.key(0))
     x = jnp.array([0.3, -1.0, 2.0])
     (first, second, last) = net.layers
+    assert first.bias is not None
+    assert second.bias is not None
+    assert last.bias is not None
     hidden = jnp.tanh(second.weight @ jnp.tanh(first.weight @ x + first.bias) + second.bias)
     np.testing.assert_allclose(net(x), (last.weight @ hidden + last.bias)[0], rtol=1e-6)
     assert net(x).shape == ()

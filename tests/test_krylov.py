@@ -30,7 +30,9 @@ def test_minres_solves_consistent_systems_regular_singular_and_scaled(scale, ran
     b = a @ np.random.default_rng(1).normal(size=40)
     solve = minres(1e-10, 400)(lambda v: jnp.asarray(a) @ v, jnp.asarray(b))
     np.testing.assert_allclose(solve.x, np.linalg.pinv(a, rcond=1e-10) @ b, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(solve.residual, np.linalg.norm(b - a @ solve.x) / np.linalg.norm(b), rtol=1e-6, atol=1e-15)
+    np.testing.assert_allclose(
+        solve.residual, np.linalg.norm(b - a @ solve.x) / np.linalg.norm(b), rtol=1e-6, atol=1e-15
+    )
     assert solve.status == Status.CONVERGED
     assert solve.residual <= 2e-10
 
@@ -123,7 +125,7 @@ def test_all_solvers_agree_with_a_dense_solve(seed, size, shift):
         a = gram(size, size, seed, spread=2)
         b = np.random.default_rng(seed + 1).normal(size=size)
         exact = np.linalg.solve(a + shift * np.eye(size), b)
-        for solver in (minres(1e-11, 200), cg(1e-11, 200), dense()):
+        for solver in (minres(1e-11, 200), cg(1e-11, 200), dense(jnp.asarray(a))):
             solve = solver(lambda v: jnp.asarray(a) @ v, jnp.asarray(b), shift=shift)
             assert solve.status == Status.CONVERGED
             np.testing.assert_allclose(solve.x, exact, rtol=1e-7, atol=1e-9)

@@ -11,6 +11,8 @@ import npdg
 from npdg.calculus import grad
 from npdg.fields import MLP, CutOff, split
 from npdg.formulations.inf_sup import inf_sup
+from npdg.formulations.least_squares import least_squares
+from npdg.formulations.traces import TRACES
 from npdg.gram import gram
 from npdg.pde import PDE
 
@@ -94,17 +96,42 @@ def test_gram_product_is_that_of_the_dense_matrix(norm):
         rows = []
         for block in player.metric:
             points = samples[block.over]
-            for k in range(points.x.shape[0]):
-                point = jax.tree.map(lambda a, k=k: a[k], points)
-                feature = lambda v, f=block.feature, p=point, b=build, n=player.name: f({**fields, n: b(v)}, p)
-                scale = (block.weight / points.x.shape[0]) ** 0.5
-                rows.append(scale * jnp.atleast_2d(jax.jacrev(feature)(vector)))
+            feature = lambda v, p, f=block.feature, b=build, n=player.name: f({**fields, n: b(v)}, p)
+            derivatives = jax.vmap(lambda p, f=feature, v=vector: jax.jacfwd(f)(v, p))(points)
+            rows.append((block.weight / points.x.shape[0]) ** 0.5 * derivatives.reshape(-1, vector.size))
         jacobian = jnp.concatenate(rows)
         exact = jacobian.T @ jacobian
         operator = gram(player, fields, samples)
         v = jax.random.normal(jax.random.key(4), vector.shape)
-        np.testing.assert_allclose(operator.product(v), exact @ v, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(operator.dense(), exact, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(jax.jit(operator.product)(v), exact @ v, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(jax.jit(operator.dense)(), exact, rtol=1e-9, atol=1e-12)
+
+
+def test_sampled_trace_has_the_mean_square_of_the_full_one():
+    for domain in (npdg.Box(0.0, 1.0, dim=3), npdg.Ball(1.0, dim=4)):
+        u = MLP(domain.dim, 8, 3, key=jax.random.key(5))
+        points = domain.sample_boundary(jax.random.key(6), 100_000)
+        square = lambda norm, u=u, points=points: jnp.sum(jax.vmap(lambda p: TRACES[norm](u, p))(points) ** 2, axis=1)
+        full, sampled = square("h1"), square("h1-sampled")
+        error = jnp.std(sampled - full) / 100_000**0.5
+        assert abs(jnp.mean(sampled) - jnp.mean(full)) < 4 * error
+    ends = npdg.Box(0.0, 1.0, dim=1).sample_boundary(jax.random.key(0), 4)
+    np.testing.assert_array_equal(ends.tangent, 0)
+
+
+def test_exact_dual_is_the_least_squares_functional_and_its_gram_that_of_gauss_and_newton():
+    pde = equation()
+    saddle, fields = least_squares(pde, lam=3.0, boundary_norm="h1"), fields_of(pde)
+    samples = saddle.sample(jax.random.key(1), {"interior": 30, "boundary": 11})
+    operator = gram(saddle.players[0], fields, samples)
+    values = operator.values()
+    np.testing.assert_allclose(saddle.value(fields, samples, "u"), 0.5 * jnp.vdot(values, values), rtol=1e-12)
+    vector, build = split(fields["u"])
+    gradient = jax.grad(lambda v: saddle.value({**fields, "u": build(v)}, samples, "u"))(vector)
+    np.testing.assert_allclose(jax.jit(operator.rows)().T @ values, gradient, rtol=1e-9, atol=1e-12)
+    v = jax.random.normal(jax.random.key(2), vector.shape)
+    np.testing.assert_allclose(jax.jit(operator.dense)() @ v, jax.jit(operator.product)(v), rtol=1e-9, atol=1e-12)
+    assert abs(saddle.value({"u": EXACT}, samples, "u")) < 1e-24
 
 
 @given(seed=st.integers(0, 1000))

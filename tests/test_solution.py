@@ -1,5 +1,7 @@
 """The public interface: solve, look, save, load."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,8 @@ import pytest
 import npdg
 from npdg import grad
 
-SMALL = {"width": 24, "psi_width": 16, "depth": 3, "n_interior": 500, "n_boundary": 200}
+SMALL: dict[str, Any] = {"width": 24, "n_interior": 300, "n_boundary": 60}
+FLAT: dict[str, Any] = {**SMALL, "psi_width": 16, "tau_u": 1e30, "tau_phi": 1e30, "tau_psi": 1e30}
 
 
 def equation(dim: int = 2) -> npdg.PDE:
@@ -30,8 +33,8 @@ def solution() -> npdg.Solution:
 def test_a_variable_coefficient_on_a_disc_is_solved(solution):
     assert solution.stop_reason == "steps"
     assert solution.steps == 25
-    assert solution.error().rel_l2 < 2e-2
-    assert solution.error().rel_h1 < 5e-2
+    assert solution.error().rel_l2 < 1e-3
+    assert solution.error().rel_h1 < 1e-2
 
 
 def test_a_one_dimensional_equation_is_solved():
@@ -44,8 +47,8 @@ def test_a_one_dimensional_equation_is_solved():
         boundary=npdg.Dirichlet(exact),
         exact=exact,
     )
-    solution = npdg.solve(pde, steps=30, **SMALL)
-    assert solution.error().rel_l2 < 2e-2
+    solution = npdg.solve(pde, steps=60, **SMALL)
+    assert solution.error().rel_l2 < 1e-5
     solution.plot()
 
 
@@ -98,18 +101,18 @@ def test_callbacks_see_every_record():
     solution = npdg.solve(equation(), steps=5, callbacks=[seen.append], **SMALL)
     assert seen[-1] == solution.history[-1]
     assert set(seen[-1].errors) == {"rel_l2", "rel_h1"}
-    assert set(seen[-1].iterations) == {"u", "phi", "psi"}
+    assert set(seen[-1].terms) == {"residual", "boundary"}
 
 
 def test_divergence_is_a_warning_and_a_stop_reason():
     with pytest.warns(RuntimeWarning, match="diverged"):
-        solution = npdg.solve(equation(), "npdg-flat", steps=50, tau_u=1e30, tau_phi=1e30, **SMALL)
+        solution = npdg.solve(equation(), "npdg-flat", steps=50, **FLAT)
     assert solution.stop_reason == "diverged"
     assert np.all(np.isfinite(solution(np.zeros((1, 2)))))
 
 
 def test_equations_without_an_exact_solution_run_and_cannot_be_compared(tmp_path):
-    pde = npdg.PDE(npdg.Box(0.0, 1.0, dim=2), flux=lambda u, x: grad(u)(x), source=lambda x: 1)
+    pde = npdg.PDE(npdg.Box(0.0, 1.0, dim=2), flux=lambda u, x: grad(u)(x), source=lambda x: jnp.asarray(1))
     solution = npdg.solve(pde, steps=3, **SMALL)
     with pytest.raises(npdg.InputError, match="exact"):
         solution.error()
@@ -133,6 +136,8 @@ def test_equations_without_an_exact_solution_run_and_cannot_be_compared(tmp_path
         ({"width": 0}, "width: 0 is not allowed"),
         ({"tau_u": float("inf")}, "tau_u"),
         ({"activation": "prelu"}, "second derivatives"),
+        ({"damping": 0}, "damping"),
+        ({"method": "pd-adam", "dual": "exact"}, "dual"),
         ({"precision": "float16"}, "float32 or float64"),
     ],
 )

@@ -52,12 +52,20 @@ def list_() -> None:
 
 
 @app.command()
-def show(problem: Problem, dim: Dim = None, method: Method = "npdg", preset: Preset = "default", set_: Assignments = None) -> None:
+def show(
+    problem: Problem,
+    dim: Dim = None,
+    method: Method = "npdg",
+    preset: Preset = "default",
+    set_: Assignments = None,
+) -> None:
     """The equation, its settings, the sizes of its networks and an estimate of the memory."""
     from npdg.runs import sizes
     from npdg.runs.config import read_request
 
-    request, target = read_request({"problem": problem, "dim": dim, "method": method, "preset": preset}, set_ or [], None)
+    request, target = read_request(
+        {"problem": problem, "dim": dim, "method": method, "preset": preset}, set_ or [], None
+    )
     name, dim_, equation = _describe(target)
     settings = _settings(name, dim_, request.method, request.preset, request.settings)
     console = Console()
@@ -75,7 +83,9 @@ def solve(
     dim: Dim = None,
     method: Method = "npdg",
     preset: Preset = "default",
-    seconds: Annotated[str | None, typer.Option(help="Training seconds (60 if no steps are given).", metavar="S")] = None,
+    seconds: Annotated[
+        str | None, typer.Option(help="Training seconds (60 if no steps are given).", metavar="S")
+    ] = None,
     steps: Annotated[str | None, typer.Option(help="Training steps.", metavar="N")] = None,
     seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
@@ -86,7 +96,14 @@ def solve(
     """Solve a problem and leave a run directory with its figures, its report and the solution."""
     from npdg.runs.config import read_request
 
-    values = {"problem": problem, "dim": dim, "method": method, "preset": preset, "seconds": seconds, "steps": steps}
+    values = {
+        "problem": problem,
+        "dim": dim,
+        "method": method,
+        "preset": preset,
+        "seconds": seconds,
+        "steps": steps,
+    }
     request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
     if target.card is not None:
         assert target.dim is not None
@@ -169,7 +186,8 @@ def _describe(target: Any) -> tuple[str, int, str]:
         return target.card.name, target.dim, target.card.equation
     from npdg.problems.user import load_file
 
-    pde = load_file(*target.file, target.dim)
+    path, name = target.file
+    pde = load_file(path, name, target.dim)
     return pde.name, pde.dim, "−div flux(u) + reaction(u) = source"
 
 
@@ -179,7 +197,11 @@ def _command() -> str:
 
 def _summary(console: Console, result: dict[str, Any]) -> None:
     if result["rel_l2"] is not None:
-        console.print(f"relative L² error {result['rel_l2']:.2e}, relative H¹ error {result['rel_h1']:.2e}", style="bold", highlight=False)
+        console.print(
+            f"relative L² error {result['rel_l2']:.2e}, relative H¹ error {result['rel_h1']:.2e}",
+            style="bold",
+            highlight=False,
+        )
     console.print(
         f"{result['steps']} steps in {result['seconds']:.1f} s of training, stopped by {result['stop_reason']}; "
         f"compiled in {result['compile_seconds']:.1f} s",

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from npdg.errors import InputError
-from npdg.measures import Measure, Points
+from npdg.measures import Measure, Points, boundary_points
 
 
 class Domain(abc.ABC):
@@ -96,7 +96,7 @@ class Box(Domain):
 
     def sample_boundary(self, key: Array, n: int) -> Points:
         """Faces in proportion to their area: one random shift spreads the n points evenly over them."""
-        place, shift = jax.random.split(key)
+        place, shift, turn = jax.random.split(key, 3)
         x = self.sample_interior(place, n).x
         # A face across coordinate k has area |Ω|/(upper_k − lower_k); each coordinate has two.
         area = np.repeat(1.0 / (np.array(self.upper) - np.array(self.lower)), 2)
@@ -105,12 +105,12 @@ class Box(Domain):
         face = jnp.minimum(jnp.searchsorted(edges, position, side="right"), 2 * self.dim - 1)
         lower, upper = jnp.array(self.lower), jnp.array(self.upper)
 
-        def onto_face(x: Array, face: Array) -> Points:
+        def onto_face(x: Array, face: Array) -> tuple[Array, Array]:
             axis = jax.nn.one_hot(face // 2, self.dim, dtype=x.dtype)
             wall, sign = jnp.where(face % 2 == 0, lower, upper), jnp.where(face % 2 == 0, -1.0, 1.0)
-            return Points(jnp.where(axis > 0, wall, x), sign * axis)
+            return jnp.where(axis > 0, wall, x), sign * axis
 
-        return jax.vmap(onto_face)(x, face)
+        return boundary_points(turn, *jax.vmap(onto_face)(x, face))
 
     def cutoff(self, x: Array) -> Array:
         return jnp.min(jnp.minimum(x - jnp.array(self.lower), jnp.array(self.upper) - x))
@@ -147,8 +147,9 @@ class Ball(Domain):
         return Points(self._at(rho, _unit_vectors(direction, n, self.dim)))
 
     def sample_boundary(self, key: Array, n: int) -> Points:
-        normal = _unit_vectors(key, n, self.dim)
-        return Points(self._at(jnp.full((n,), self.radius), normal), normal)
+        place, turn = jax.random.split(key)
+        normal = _unit_vectors(place, n, self.dim)
+        return boundary_points(turn, self._at(jnp.full((n,), self.radius), normal), normal)
 
     def _at(self, rho: Array, direction: Array) -> Array:
         center = jnp.array(self.center)

@@ -31,12 +31,14 @@ def error_meter(pde: PDE, n: int, seed: int = 0) -> Callable[[Field], Errors]:
     def squares(u: Field, x: Array) -> Array:
         value, true_value = u(x), exact(x)
         slope, true_slope = grad(u)(x), grad(exact)(x)
-        return jnp.stack([
-            (value - true_value) ** 2,
-            true_value**2,
-            jnp.sum((slope - true_slope) ** 2),
-            jnp.sum(true_slope**2),
-        ])
+        return jnp.stack(
+            [
+                (value - true_value) ** 2,
+                true_value**2,
+                jnp.sum((slope - true_slope) ** 2),
+                jnp.sum(true_slope**2),
+            ]
+        )
 
     @jax.jit
     def means(u: Field) -> Array:

@@ -106,6 +106,17 @@ class CutOff(eqx.Module):
         return self.domain.cutoff(x) * self.net(x)
 
 
+class Centred(eqx.Module):
+    """A network that sees its domain's bounding box as [−1, 1]^d."""
+
+    domain: Domain = eqx.field(static=True)
+    net: Field
+
+    def __call__(self, x: Array) -> Array:
+        lower, upper = (jnp.asarray(corner, x.dtype) for corner in self.domain.bounds())
+        return self.net((2 * x - lower - upper) / (upper - lower))
+
+
 class Extrapolated(eqx.Module):
     """new + ω (new − old), in function space."""
 

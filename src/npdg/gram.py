@@ -22,16 +22,17 @@ class Gram(NamedTuple):
     size: int
     push: Callable[[Array], list[Array]]
     pull: Callable[[list[Array]], Array]
+    rows: Callable[[], Array]
+    values: Callable[[], Array]
 
     def product(self, v: Array) -> Array:
         """G v."""
         return self.pull(self.push(v))
 
     def dense(self) -> Array:
-        """G as a matrix, for small networks: size × rows numbers are held at once."""
-        identity = jnp.eye(self.size)
-        jacobian = jnp.concatenate([jnp.reshape(block, (self.size, -1)) for block in jax.vmap(self.push)(identity)], 1)
-        return jacobian @ jacobian.T
+        """G as a matrix, for small networks."""
+        jacobian = self.rows()
+        return jacobian.T @ jacobian
 
 
 def gram(player: Player, fields: Fields, samples: Samples) -> Gram:
@@ -42,6 +43,17 @@ def gram(player: Player, fields: Fields, samples: Samples) -> Gram:
         moved = {**fields, player.name: build(v)}
         return [block.scaled(moved, samples) for block in player.metric]
 
+    def rows() -> Array:
+        # Point by point: a sample's features depend on that sample alone, so each row costs one small sweep.
+        moved = lambda v: {**fields, player.name: build(v)}
+        return jnp.concatenate([block.jacobian(moved, vector, samples) for block in player.metric])
+
     _, push = jax.linearize(features, vector)
     transpose = jax.linear_transpose(push, vector)
-    return Gram(vector.size, push, lambda rows: transpose(rows)[0])
+    return Gram(
+        size=vector.size,
+        push=push,
+        pull=lambda rows: transpose(rows)[0],
+        rows=rows,
+        values=lambda: jnp.concatenate([jnp.ravel(block) for block in features(vector)]),
+    )

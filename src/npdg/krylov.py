@@ -69,7 +69,7 @@ def minres(
         beta = jnp.sqrt(jnp.maximum(jnp.vdot(r, y), 0))
         # The recurrence measures residuals in the preconditioner's norm; so must the target.
         scale = beta if x0 is None else jnp.sqrt(jnp.maximum(jnp.vdot(b, precondition(b)), 0))
-        eps = jnp.finfo(b.dtype).eps
+        eps = float(jnp.finfo(b.dtype).eps)
         start = _start(x, r, y, beta)
 
         def done(s: _Minres) -> Array:
@@ -82,7 +82,7 @@ def minres(
                 test_r = s.residual <= rtol * norm_a * norm_x
                 test_ar = s.root <= rtol * norm_a
                 rounding = norm_a * norm_x * eps >= beta
-                met = (s.count > 0) & (test_r | test_ar | rounding | (s.gamma_max >= 0.1 / eps * s.gamma_min))
+                met = (s.iteration > 0) & (test_r | test_ar | rounding | (s.gamma_max >= 0.1 / eps * s.gamma_min))
             # β = 0: the Krylov space is exhausted, x is the best there is.
             return met | (s.beta <= 10 * eps * beta) | ~jnp.isfinite(s.residual)
 
@@ -94,8 +94,16 @@ def minres(
             stalled = (stop == "residual") & (noise > s.residual - new.residual)
             return new._replace(x=jnp.where(stalled, s.x, new.x), stalled=stalled)
 
-        end = lax.while_loop(lambda s: (s.count < max_iterations) & ~done(s), iterate, start)
-        return _report(apply, b, end.x, end.count, done(end), end.count >= max_iterations, rtol if stop == "residual" else None)
+        end = lax.while_loop(lambda s: (s.iteration < max_iterations) & ~done(s), iterate, start)
+        return _report(
+            apply,
+            b,
+            end.x,
+            end.iteration,
+            done(end),
+            end.iteration >= max_iterations,
+            rtol if stop == "residual" else None,
+        )
 
     return solve
 
@@ -120,7 +128,7 @@ class _Minres(NamedTuple):
     root: Array
     gamma_max: Array
     gamma_min: Array
-    count: Array
+    iteration: Array
     stalled: Array
 
 
@@ -144,7 +152,7 @@ def _start(x: Array, r: Array, y: Array, beta: Array) -> _Minres:
         root=infinity,
         gamma_max=zero,
         gamma_min=infinity,
-        count=jnp.zeros((), int),
+        iteration=jnp.zeros((), int),
         stalled=jnp.zeros((), bool),
     )
 
@@ -152,7 +160,7 @@ def _start(x: Array, r: Array, y: Array, beta: Array) -> _Minres:
 def _lanczos_step(s: _Minres, apply: Operator, precondition: Operator, eps: float) -> _Minres:
     v = s.y / s.beta
     y = apply(v)
-    y = jnp.where(s.count > 0, y - (s.beta / s.beta_old) * s.r1, y)
+    y = jnp.where(s.iteration > 0, y - (s.beta / s.beta_old) * s.r1, y)
     alpha = jnp.vdot(v, y)
     r = y - (alpha / s.beta) * s.r2
     y = precondition(r)
@@ -183,7 +191,7 @@ def _lanczos_step(s: _Minres, apply: Operator, precondition: Operator, eps: floa
         root=root,
         gamma_max=jnp.maximum(s.gamma_max, gamma),
         gamma_min=jnp.minimum(s.gamma_min, gamma),
-        count=s.count + 1,
+        iteration=s.iteration + 1,
         stalled=s.stalled,
     )
 
@@ -217,29 +225,35 @@ def cg(rtol: float = 1e-3, max_iterations: int = 1000, *, preconditioner: Operat
     return solve
 
 
-def dense(cutoff: float = 1e-10) -> Solver:
-    """Form the matrix and solve by eigenvalues, dropping those below `cutoff` of the largest: for small systems."""
+def dense(matrix: Array) -> Solver:
+    """Cholesky factorisation of a given matrix plus shift, for small systems; one factorisation per shift."""
 
     def solve(operator: Operator, b: Array, x0: Array | None = None, shift: float | Array = 0.0) -> Solve:
-        del x0
-        matrix = jax.vmap(operator, in_axes=1, out_axes=1)(jnp.eye(b.size, dtype=b.dtype))
-        values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
-        kept = values > cutoff * values[-1]
-        inverse = jnp.where(kept, 1 / jnp.where(kept, values + shift, 1), 0)
-        x = vectors @ (inverse * (vectors.T @ b))
-        apply = lambda v: matrix @ v + shift * v
-        return _report(apply, b, x, jnp.ones((), int), True, False, None)
+        del operator, x0
+        shifted = matrix + shift * jnp.eye(b.size, dtype=b.dtype)
+        x = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(shifted, lower=True), b)
+        return _report(lambda v: shifted @ v, b, x, jnp.ones((), int), True, False, None)
 
     return solve
 
 
 def _report(
-    apply: Operator, b: Array, x: Array, count: Array | int, stopped: Array | bool, capped: Array | bool, rtol: float | None
+    apply: Operator,
+    b: Array,
+    x: Array,
+    count: Array | int,
+    stopped: Array | bool,
+    capped: Array | bool,
+    rtol: float | None,
 ) -> Solve:
     """Recompute the residual and let it, not the recurrence, decide what is called converged."""
     norm_b = jnp.linalg.norm(b)
     residual = jnp.where(norm_b > 0, jnp.linalg.norm(b - apply(x)) / jnp.where(norm_b > 0, norm_b, 1), 0)
     finite = jnp.isfinite(residual) & jnp.all(jnp.isfinite(x))
     honest = jnp.asarray(stopped) if rtol is None else jnp.asarray(stopped) & (residual <= 2 * rtol)
-    status = jnp.where(honest, Status.CONVERGED, jnp.where(jnp.asarray(stopped) | ~jnp.asarray(capped), Status.BREAKDOWN, Status.CAP))
+    status = jnp.where(
+        honest,
+        Status.CONVERGED,
+        jnp.where(jnp.asarray(stopped) | ~jnp.asarray(capped), Status.BREAKDOWN, Status.CAP),
+    )
     return Solve(x, jnp.asarray(count), residual, jnp.where(finite, status, Status.NOT_FINITE))

@@ -73,7 +73,13 @@ def step(recipe: Recipe, state: State) -> tuple[State, Info]:
 
         gradient, values = jax.grad(seen, has_aux=True)(vector)
         terms.update({name: value for name, value in values.items() if name not in terms})
-        view = View(fields[player.name], gradient, player.sense, lambda: gram(player, fields, samples))
+        view = View(
+            fields[player.name],
+            gradient,
+            player.sense,
+            value=lambda field: saddle.value({**fields, player.name: field}, samples, player.name),
+            gram=lambda: gram(player, fields, samples),
+        )
         moved, rules[player.name], moves[player.name] = recipe.rules[player.name].step(view, rules[player.name])
         return moved
 

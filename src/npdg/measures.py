@@ -3,14 +3,33 @@
 from typing import Protocol
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 
 class Points(eqx.Module):
-    """Sample points `x (n, d)` and, on a boundary, the unit outward normals; one point after `vmap`."""
+    """Sample points `x (n, d)`; on a boundary also unit outward normals and random tangent vectors.
+
+    A tangent t has E[t tᵀ] = I − n nᵀ, so that E[(t·∇u)²] is the squared tangential gradient: one number a point
+    where the gradient itself has d. After `vmap`, one point.
+    """
 
     x: Array
     normal: Array | None = None
+    tangent: Array | None = None
+
+
+def boundary_points(key: Array, x: Array, normal: Array) -> Points:
+    """Points of a boundary, with a random tangent each."""
+
+    def tangent(gauss: Array, normal: Array) -> Array:
+        along = gauss - jnp.vdot(gauss, normal) * normal
+        length = jnp.linalg.norm(along)
+        # In one dimension there is no tangent: the vector is zero.
+        return along * ((normal.size - 1) ** 0.5 / jnp.where(length > 0, length, 1))
+
+    return Points(x, normal, jax.vmap(tangent)(jax.random.normal(key, x.shape), normal))
 
 
 class Measure(Protocol):

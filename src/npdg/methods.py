@@ -7,12 +7,13 @@ import optax
 from jax import Array
 
 from npdg.errors import unknown
-from npdg.fields import MLP, CutOff, Field, PReLU, Sine, Softplus, Tanh
+from npdg.fields import MLP, Centred, CutOff, Field, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.inf_sup import inf_sup
-from npdg.krylov import Solver, cg, dense, minres
+from npdg.formulations.least_squares import least_squares
+from npdg.krylov import cg, minres
 from npdg.loop import Recipe
 from npdg.pde import PDE
-from npdg.rules import Rule, from_optax, natural, plain
+from npdg.rules import Prepare, Rule, by_factors, by_products, from_optax, natural, plain, trusted
 from npdg.saddle import Fields
 from npdg.settings import METHODS, Settings
 
@@ -22,10 +23,10 @@ ACTIVATIONS: dict[str, Callable[[Settings], Callable[[Array], Array]]] = {
     "prelu": lambda s: PReLU(),
     "sine": lambda s: Sine(),
 }
-SOLVERS: dict[str, Callable[[Settings], Solver]] = {
-    "minres": lambda s: minres(s.minres_rtol, s.minres_max, stop=s.minres_stop),
-    "cg": lambda s: cg(s.minres_rtol, s.minres_max),
-    "dense": lambda s: dense(),
+SOLVERS: dict[str, Callable[[Settings], Prepare]] = {
+    "minres": lambda s: by_products(minres(s.minres_rtol, s.minres_max, stop=s.minres_stop)),
+    "cg": lambda s: by_products(cg(s.minres_rtol, s.minres_max)),
+    "dense": lambda s: by_factors(),
 }
 RULES: dict[str, Callable[[float, Settings], Rule]] = {
     "npdg": lambda tau, s: natural(tau, SOLVERS[s.solver](s), damping=s.damping),
@@ -34,21 +35,37 @@ RULES: dict[str, Callable[[float, Settings], Rule]] = {
 }
 
 
-def network(settings: Settings, dim: int, width: int, key: Array, *, last_bias: bool) -> MLP:
+def network(settings: Settings, pde: PDE, width: int, key: Array, *, last_bias: bool) -> Field:
     """A network as the settings describe it."""
     activation = ACTIVATIONS[settings.activation](settings)
-    return MLP(dim, width, settings.depth, activation=activation, last_bias=last_bias, key=key)
+    net = MLP(pde.dim, width, settings.depth, activation=activation, last_bias=last_bias, key=key)
+    return Centred(pde.domain, net) if settings.centred else net
 
 
 def primal(pde: PDE, settings: Settings, key: Array) -> Field:
     """The field u before training; also the template into which a saved one is read."""
-    return network(settings, pde.dim, settings.width, key, last_bias=False)
+    return network(settings, pde, settings.width, key, last_bias=settings.dual == "exact")
 
 
 def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
     """All that a run of one method on one equation needs."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
+    return exact_dual(pde, settings) if settings.dual == "exact" else network_duals(pde, method, settings)
+
+
+def exact_dual(pde: PDE, settings: Settings) -> Recipe:
+    """u alone descends, in the metric of the residual, where the dual players are known in closed form."""
+    return Recipe(
+        saddle=least_squares(pde, lam=settings.lam, boundary_norm=settings.boundary_norm),
+        start=lambda key: {"u": primal(pde, settings, key)},
+        rules={"u": trusted(SOLVERS[settings.solver](settings), damping=settings.damping)},
+        sizes=_sizes(settings),
+    )
+
+
+def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
+    """The paper's method: networks φ and ψ ascend, are extrapolated, and u descends."""
     rule = RULES[method]
 
     def start(key: Array) -> Fields:
@@ -56,8 +73,8 @@ def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
         u_key, phi_key, psi_key = jax.random.split(key, 3)
         return {
             "u": primal(pde, settings, u_key),
-            "phi": CutOff(pde.domain, network(settings, pde.dim, settings.width, phi_key, last_bias=True)),
-            "psi": network(settings, pde.dim, settings.psi_width, psi_key, last_bias=False),
+            "phi": CutOff(pde.domain, network(settings, pde, settings.width, phi_key, last_bias=True)),
+            "psi": network(settings, pde, settings.psi_width, psi_key, last_bias=False),
         }
 
     return Recipe(
@@ -70,6 +87,10 @@ def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
             "phi": rule(settings.tau_phi, settings),
             "psi": rule(settings.tau_psi, settings),
         },
-        sizes={"interior": settings.n_interior, "boundary": settings.n_boundary},
+        sizes=_sizes(settings),
         omega=settings.omega,
     )
+
+
+def _sizes(settings: Settings) -> dict[str, int]:
+    return {"interior": settings.n_interior, "boundary": settings.n_boundary}

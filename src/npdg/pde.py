@@ -1,6 +1,6 @@
 """A partial differential equation in divergence form, written for one point.
 
-    −div flux(u) + reaction(u) = source   in the domain,   B u = g   on its boundary
+−div flux(u) + reaction(u) = source   in the domain,   B u = g   on its boundary
 """
 
 from collections.abc import Callable
@@ -88,9 +88,13 @@ def check(pde: PDE) -> None:
             raise
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else ""
-            raise InputError(f"{name}: calling it at one point x of shape ({dim},) failed: {type(error).__name__}: {reason}") from error
+            raise InputError(
+                f"{name}: calling it at one point x of shape ({dim},) failed: {type(error).__name__}: {reason}"
+            ) from error
         if result.shape != shape:
             wanted = "a number (shape ())" if shape == () else f"a vector of shape {shape}"
-            raise InputError(f"{name}: returned shape {result.shape} at one point x of shape ({dim},); it must return {wanted}.")
+            raise InputError(
+                f"{name}: returned shape {result.shape} at one point x of shape ({dim},); it must return {wanted}."
+            )
         if not (jnp.issubdtype(result.dtype, jnp.floating) or jnp.issubdtype(result.dtype, jnp.integer)):
             raise InputError(f"{name}: returned {result.dtype}; it must return real numbers.")

@@ -14,8 +14,14 @@ def choose(problem: str, dim: int, method: str, preset: str, overrides: dict[str
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     if preset == "default":
-        return resolve(default_preset(method, dim), overrides)
+        return _fitting(method, resolve(default_preset(method, dim), overrides))
     paper = CARDS[problem].paper if problem in CARDS else None
     if paper is None:
         raise InputError(f"preset: 'paper' is not allowed for {problem}, which is not in the paper; give default.")
-    return resolve(paper(method, dim), overrides)
+    return _fitting(method, resolve(paper(method, dim), overrides))
+
+
+def _fitting(method: str, settings: Settings) -> Settings:
+    if settings.dual == "exact" and method != "npdg":
+        raise InputError(f"dual: 'exact' is not allowed for {method}, which moves dual networks; give network.")
+    return settings

@@ -9,23 +9,74 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import optax
-from jax import Array
+from jax import Array, lax
 
 from npdg.fields import Field, split
 from npdg.gram import Gram
-from npdg.krylov import Solver, Status
+from npdg.krylov import Solve, Solver, Status, dense
+
+SMALLEST_DAMPING, LARGEST_DAMPING = 1e-16, 1e3  # relative to the scale of the Gram matrix
 
 
 class View(NamedTuple):
     """What a rule sees: the field, the gradient of L by its parameters, its sense and its Gram matrix.
 
-    `gram` is a function: who does not call it does not pay for the linearisation.
+    `value` is L at another field of this player on the same samples. `gram` is a function: who does not call it
+    does not pay for the linearisation.
     """
 
     field: Field
     gradient: Array
     sense: int
+    value: Callable[[Field], Array]
     gram: Callable[[], Gram]
+
+
+class Prepared(NamedTuple):
+    """A solver made ready for one Gram matrix.
+
+    `solve(g, shift)` solves (G + shift) v = g. `scale` is the size of a typical eigenvalue, and `gradient` that of
+    ½|features|², by whatever way is cheapest; both are computed only if called.
+    """
+
+    solve: Callable[[Array, Array | float], Solve]
+    scale: Callable[[], Array]
+    gradient: Callable[[], Array]
+
+
+Prepare = Callable[[View], Prepared]
+
+
+def by_products(solver: Solver) -> Prepare:
+    """A Krylov solver, which needs nothing but products."""
+
+    def prepare(view: View) -> Prepared:
+        gram = view.gram()
+        rayleigh = lambda v: jnp.vdot(v, gram.product(v)) / jnp.vdot(v, v)
+        return Prepared(
+            solve=lambda b, shift: solver(gram.product, b, shift=shift),
+            scale=lambda: rayleigh(view.gradient),
+            gradient=lambda: view.gradient,
+        )
+
+    return prepare
+
+
+def by_factors() -> Prepare:
+    """Form the matrix once and factorise it for every shift: exact, for small networks."""
+
+    def prepare(view: View) -> Prepared:
+        gram = view.gram()
+        rows = gram.rows()
+        matrix = rows.T @ rows
+        solver = dense(matrix)
+        return Prepared(
+            solve=lambda b, shift: solver(gram.product, b, shift=shift),
+            scale=lambda: jnp.trace(matrix) / gram.size,
+            gradient=lambda: view.sense * -1.0 * rows.T @ gram.values(),
+        )
+
+    return prepare
 
 
 class Move(NamedTuple):
@@ -45,24 +96,54 @@ class Rule(NamedTuple):
     step: Callable[[View, Any], tuple[Field, Any, Move]]
 
 
-def natural(tau: float, solver: Solver, *, damping: float = 0.0) -> Rule:
-    """θ ← θ ± τ (G + damping)⁻¹ ∇L: the natural gradient, solved for by `solver`."""
+def natural(tau: float, prepare: Prepare, *, damping: float = 0.0) -> Rule:
+    """θ ← θ ± τ (G + damping)⁻¹ ∇L: the natural gradient."""
 
     def step(view: View, state: None) -> tuple[Field, None, Move]:
-        solve = solver(view.gram().product, view.gradient, shift=damping)
-        return (
-            *_moved(view, tau * solve.x, state),
-            Move(jnp.linalg.norm(view.gradient), tau * jnp.linalg.norm(solve.x), solve.iterations, solve.residual, solve.status),
-        )
+        solve = prepare(view).solve(view.gradient, damping)
+        return _moved(view, tau * solve.x), state, _report(view.gradient, tau * solve.x, solve)
 
     return Rule(lambda field: None, step)
+
+
+def trusted(
+    prepare: Prepare, *, damping: float = 1e-3, factors: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 30.0)
+) -> Rule:
+    """The natural gradient with a damping that looks after itself, for players whose L is ½|features|².
+
+    Every step tries the last damping times each of `factors` and takes the field with the best L on the same
+    samples; if none is better than standing still, it stands still and the damping grows. The damping is relative
+    to the scale of G, so that it means the same for every equation.
+    """
+
+    def step(view: View, state: Array) -> tuple[Field, Array, Move]:
+        ready = prepare(view)
+        gradient, scale = ready.gradient(), ready.scale()
+
+        def attempt(factor: Array) -> tuple[Array, Array, Solve]:
+            relative = jnp.clip(state * factor, SMALLEST_DAMPING, LARGEST_DAMPING)
+            solved = ready.solve(gradient, relative * scale)
+            # A matrix that is singular to rounding, or a step out of the net's range, is a candidate that lost.
+            value = view.sense * view.value(_moved(view, solved.x))
+            return jnp.where(jnp.isfinite(value), value, -jnp.inf), relative, solved
+
+        values, dampings, solves = lax.map(attempt, jnp.asarray(factors, gradient.dtype))
+        best = jnp.argmax(values)
+        chosen = Solve(*(leaf[best] for leaf in solves))
+        accepted = values[best] > view.sense * view.value(view.field)
+        update = jnp.where(accepted, chosen.x, 0.0)
+        state = jnp.where(accepted, dampings[best], jnp.minimum(state * factors[-1], LARGEST_DAMPING))
+        return _moved(view, update), state, _report(gradient, update, chosen)
+
+    return Rule(lambda field: jnp.asarray(damping, split(field)[0].dtype), step)
 
 
 def plain(tau: float) -> Rule:
     """θ ← θ ± τ ∇L: the flat gradient of the paper's ablation."""
 
     def step(view: View, state: None) -> tuple[Field, None, Move]:
-        return (*_moved(view, tau * view.gradient, state), _without_solve(view, tau * view.gradient))
+        update = tau * view.gradient
+        return _moved(view, update), state, _report(view.gradient, update)
 
     return Rule(lambda field: None, step)
 
@@ -74,18 +155,19 @@ def from_optax(optimizer: optax.GradientTransformation) -> Rule:
         # Optax descends: hand it the gradient of what this player minimises.
         update, state = optimizer.update(-view.sense * view.gradient, state, split(view.field)[0])
         update = view.sense * jnp.asarray(update)
-        return (*_moved(view, update, state), _without_solve(view, update))
+        return _moved(view, update), state, _report(view.gradient, update)
 
     return Rule(lambda field: optimizer.init(split(field)[0]), step)
 
 
-def _moved(view: View, update: Array, state: Any) -> tuple[Field, Any]:
+def _moved(view: View, update: Array) -> Field:
     vector, build = split(view.field)
-    return build(vector + view.sense * update), state
+    return build(vector + view.sense * update)
 
 
-def _without_solve(view: View, update: Array) -> Move:
+def _report(gradient: Array, update: Array, solve: Solve | None = None) -> Move:
+    """The report of a step, with or without a linear solve."""
     zero = jnp.zeros((), int)
-    return Move(
-        jnp.linalg.norm(view.gradient), jnp.linalg.norm(update), zero, jnp.zeros_like(view.gradient[0]), zero + Status.CONVERGED
-    )
+    if solve is None:
+        solve = Solve(update, zero, jnp.zeros_like(gradient[0]), zero + Status.CONVERGED)
+    return Move(jnp.linalg.norm(gradient), jnp.linalg.norm(update), solve.iterations, solve.residual, solve.status)

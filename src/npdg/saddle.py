@@ -50,9 +50,17 @@ class Feature:
 
     def scaled(self, fields: Fields, samples: Samples) -> Array:
         """The features at all samples, scaled so that their squared length is the weighted mean."""
-        points = samples[self.over]
-        values = jax.vmap(lambda point: self.feature(fields, point))(points)
-        return values * (self.weight / points.x.shape[0]) ** 0.5
+        values = jax.vmap(lambda point: self.feature(fields, point))(samples[self.over])
+        return values * self._scale(samples)
+
+    def jacobian(self, fields_at: Callable[[Array], Fields], vector: Array, samples: Samples) -> Array:
+        """The derivatives of the scaled features by the parameters `vector`, one row a feature."""
+        one = jax.jacrev(lambda v, point: self.feature(fields_at(v), point))
+        blocks = jax.vmap(lambda point: one(vector, point))(samples[self.over])
+        return jnp.reshape(blocks, (-1, vector.size)) * self._scale(samples)
+
+    def _scale(self, samples: Samples) -> float:
+        return (self.weight / samples[self.over].x.shape[0]) ** 0.5
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,14 @@ class Settings(BaseModel):
     width: Annotated[int, Field(ge=1, le=65536, description="a whole number from 1 to 65536")]
     psi_width: Annotated[int, Field(ge=1, le=65536, description="a whole number from 1 to 65536")]
     depth: Annotated[int, Field(ge=1, le=64, description="a whole number of linear maps, from 1 to 64")]
-    activation: Annotated[Literal["tanh", "softplus", "prelu", "sine"], Field(description="tanh, softplus, prelu or sine")]
+    activation: Annotated[
+        Literal["tanh", "softplus", "prelu", "sine"], Field(description="tanh, softplus, prelu or sine")
+    ]
     softplus_beta: Positive = 1.0
+    centred: Annotated[bool, Field(description="true or false")] = False
+    dual: Annotated[Literal["network", "exact"], Field(description="network or exact")] = "network"
     pairing: Annotated[Literal["weak", "strong"], Field(description="weak or strong")]
-    boundary_norm: Annotated[Literal["l2", "h1"], Field(description="l2 or h1")]
+    boundary_norm: Annotated[Literal["l2", "h1", "h1-sampled"], Field(description="l2, h1 or h1-sampled")]
     solver: Annotated[Literal["minres", "cg", "dense"], Field(description="minres, cg or dense")]
     minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")]
     minres_max: Count
@@ -63,11 +67,14 @@ def resolve(preset: dict[str, Any], overrides: dict[str, Any]) -> Settings:
         if key not in Settings.model_fields:
             raise unknown("setting", key, Settings.model_fields)
     settings = parse(Settings, {**preset, **overrides})
-    if settings.pairing == "strong" and settings.activation == "prelu":
+    strong = settings.dual == "exact" or settings.pairing == "strong"
+    if strong and settings.activation == "prelu":
         raise InputError(
-            "pairing: 'strong' needs second derivatives, which a prelu network does not have; "
-            "set pairing=weak or another activation."
+            "activation: 'prelu' has no second derivatives, which the strong residual needs; "
+            "give tanh, softplus or sine, or set dual=network and pairing=weak."
         )
+    if settings.dual == "exact" and settings.damping == 0:
+        raise InputError("damping: 0 is not allowed where the dual is exact, as damping is adapted; give 0.001, say.")
     return settings
 
 
@@ -85,34 +92,51 @@ def parse(model: type[Model], values: dict[str, Any]) -> Model:
 
 def default_preset(method: str, dim: int) -> dict[str, Any]:
     """Our settings for any equation of a given dimension."""
-    # (1 + ω) τ_φ ν = 1 makes the extrapolated dual the Riesz representative of the residual, so that u contracts
-    # by 1 − τ_u/ν a step whatever τ_φ is; a small τ_φ keeps the dual networks where their linearisation holds.
-    tau_phi = 0.095
-    common = {
-        "tau_u": 0.5,
-        "tau_phi": tau_phi,
-        "tau_psi": tau_phi,
-        "omega": 1 / tau_phi - 1,
-        "nu": 1.0,
-        "lam": 10.0,
-        "n_interior": 2000,
-        "n_boundary": max(400, 40 * dim),
-        "width": 64,
-        "psi_width": 64,
-        "depth": 3,
-        "activation": "tanh",
-        "pairing": "strong",
-        "boundary_norm": "h1",
-        "solver": "minres",
-        "minres_rtol": 1e-3,
-        "minres_max": 60,
-        "minres_stop": "residual",
-        "precision": "float64",
-    }
-    return {**common, **_METHOD_DEFAULTS.get(method, {})}
+    if method == "npdg" and dim <= EXACT_DUAL_UP_TO:
+        return {**_NETWORKS, **_EXACT}
+    return {**_NETWORKS, "n_boundary": max(400, 40 * dim), **_RATES.get(method, {})}
 
 
-_METHOD_DEFAULTS: dict[str, dict[str, Any]] = {
-    "npdg-flat": {"tau_u": 1e-2, "tau_phi": 1e-2, "tau_psi": 1e-2, "omega": 1.0, "precision": "float32"},
-    "pd-adam": {"tau_u": 1e-3, "tau_phi": 1e-3, "tau_psi": 1e-3, "omega": 0.0, "precision": "float32"},
+# Up to here the residual metric with exact duals and dense solves is ahead; above, a point's one residual tells too
+# little against its d first derivatives, and the gradient metric with dual networks is (20-D Poisson at 40 s:
+# 2.7e-3 against 2.7e-4).
+EXACT_DUAL_UP_TO = 12
+
+# (1 + ω) τ_φ ν = 1 makes the extrapolated dual the Riesz representative of the residual, so that u contracts by
+# 1 − τ_u/ν a step whatever τ_φ is; a small τ_φ keeps the dual networks where their linearisation holds.
+_NETWORKS: dict[str, Any] = {
+    "tau_u": 0.5,
+    "tau_phi": 0.095,
+    "tau_psi": 0.095,
+    "omega": 1 / 0.095 - 1,
+    "nu": 1.0,
+    "lam": 10.0,
+    "n_interior": 2000,
+    "n_boundary": 400,
+    "width": 128,
+    "psi_width": 64,
+    "depth": 2,
+    "activation": "tanh",
+    "centred": True,
+    "dual": "network",
+    "pairing": "strong",
+    "boundary_norm": "h1",
+    "solver": "minres",
+    "minres_rtol": 1e-2,
+    "minres_max": 60,
+    "minres_stop": "residual",
+    "precision": "float32",
+}
+_EXACT: dict[str, Any] = {
+    "dual": "exact",
+    "solver": "dense",
+    "width": 64,
+    "n_interior": 1500,
+    "n_boundary": 200,
+    "damping": 1e-3,
+    "precision": "float64",
+}
+_RATES: dict[str, dict[str, Any]] = {
+    "npdg-flat": {"tau_u": 1e-2, "tau_phi": 1e-2, "tau_psi": 1e-2, "omega": 1.0},
+    "pd-adam": {"tau_u": 1e-3, "tau_phi": 1e-3, "tau_psi": 1e-3, "omega": 0.0},
 }

@@ -52,7 +52,8 @@ class Solution:
         if points.ndim not in (1, 2) or points.shape[-1] != self.pde.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pde.dim}).")
         with precision(self.settings.precision):
-            return np.asarray(function(points) if points.ndim == 1 else jax.vmap(function)(points))
+            batch = jax.numpy.asarray(points)
+            return np.asarray(function(batch) if batch.ndim == 1 else jax.vmap(function)(batch))
 
     def error(self, n: int = FINAL_POINTS, seed: int = 1) -> Errors:
         """Relative L² and H¹-seminorm errors against the exact solution, on n fresh points."""

@@ -1,35 +1,19 @@
 """The paper's inf-sup formulation of −div flux(u) + reaction(u) = f, u = g (Secs. 2.3 and 4.1).
 
-    Ẽ(u, φ, ψ) = ⟨flux(u), ∇φ⟩ + ⟨reaction(u) − f, φ⟩ − ν/2 |M_d φ|²
-               + λ (⟨u − g, ψ⟩_∂ − ν/2 |ψ|²_∂) + λ |u − g|²_∂
+Ẽ(u, φ, ψ) = ⟨flux(u), ∇φ⟩ + ⟨reaction(u) − f, φ⟩ − ν/2 |M_d φ|²
+           + λ (⟨u − g, ψ⟩_∂ − ν/2 |ψ|²_∂) + λ |u − g|²_∂
 """
 
-from collections.abc import Callable
 from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
 
-from npdg.calculus import Scalar, grad, tangential_gradient
+from npdg.calculus import grad
+from npdg.formulations.traces import TRACES, BoundaryNorm
 from npdg.measures import Points
 from npdg.pde import PDE
 from npdg.saddle import Feature, Fields, Integral, Player, Saddle
-
-Trace = Callable[[Scalar, Points], Array]
-
-
-def l2_trace(v: Scalar, point: Points) -> Array:
-    """The boundary value: |trace|² integrates to the L²(∂Ω) norm."""
-    return v(point.x)[None]
-
-
-def h1_trace(v: Scalar, point: Points) -> Array:
-    """The boundary value and the tangential gradient: |trace|² integrates to the H¹(∂Ω) norm."""
-    assert point.normal is not None
-    return jnp.concatenate([l2_trace(v, point), tangential_gradient(v)(point.x, point.normal)])
-
-
-TRACES: dict[str, Trace] = {"l2": l2_trace, "h1": h1_trace}
 
 
 def inf_sup(
@@ -38,7 +22,7 @@ def inf_sup(
     nu: float = 1.0,
     lam: float = 10.0,
     pairing: Literal["weak", "strong"] = "weak",
-    boundary_norm: Literal["l2", "h1"] = "l2",
+    boundary_norm: BoundaryNorm = "l2",
 ) -> Saddle:
     """Lower a PDE to the saddle of u, φ (interior) and ψ (boundary), with M_p = M_d = ∇."""
     trace = TRACES[boundary_norm]

@@ -76,7 +76,11 @@ def to_toml(tables: dict[str, dict[str, Any]]) -> str:
     """A configuration of one level of tables as TOML."""
     lines: list[str] = []
     for table, values in tables.items():
-        lines += [f"[{table}]", *(f"{key} = {_toml(value)}" for key, value in values.items() if value is not None), ""]
+        lines += [
+            f"[{table}]",
+            *(f"{key} = {_toml(value)}" for key, value in values.items() if value is not None),
+            "",
+        ]
     return "\n".join(lines)
 
 

@@ -35,7 +35,9 @@ class Display:
             self.console.print(f"{self.title}: {self.status}", highlight=False)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.live:
             self.live.stop()
 
@@ -74,7 +76,13 @@ class Display:
         latest = self.rows[-1]
         table = Table(box=None, header_style="dim", pad_edge=False)
         players = list(latest.iterations)
-        columns = ["step", "seconds", *latest.errors, *(f"it. {_name(p)}" for p in players), *(f"res. {_name(p)}" for p in players)]
+        columns = [
+            "step",
+            "seconds",
+            *latest.errors,
+            *(f"it. {_name(p)}" for p in players),
+            *(f"res. {_name(p)}" for p in players),
+        ]
         for column in columns:
             table.add_column(column, justify="right")
         for row in self.rows:

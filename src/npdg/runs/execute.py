@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.console import Console
 
+from npdg.presets import choose
 from npdg.problems.user import load_file
 from npdg.runs import report, store
 from npdg.runs.config import Request, Target
 from npdg.runs.display import Display
-from npdg.presets import choose
 from npdg.solution import solve as solve_pde
 
 

@@ -76,7 +76,9 @@ def _plane_figure(solution: Solution) -> Figure:
         limits = {} if title.startswith("$|") else {"vmin": low, "vmax": high}
         colours = "magma" if title.startswith("$|") else "viridis"
         image = np.where(inside, values.reshape(GRID, GRID), np.nan)
-        drawn = axes.pcolormesh(first, second, image.T, shading="gouraud" if inside.all() else "nearest", cmap=colours, **limits)
+        drawn = axes.pcolormesh(
+            first, second, image.T, shading="gouraud" if inside.all() else "nearest", cmap=colours, **limits
+        )
         figure.colorbar(drawn, ax=axes)
         axes.set(title=title, xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
     return figure
@@ -106,4 +108,4 @@ def _exact(solution: Solution, points: np.ndarray) -> np.ndarray:
 
 
 def _inside(solution: Solution, points: np.ndarray) -> np.ndarray:
-    return np.asarray(jax.vmap(solution.pde.domain.cutoff)(points)) >= -1e-6
+    return np.asarray(jax.vmap(solution.pde.domain.cutoff)(jax.numpy.asarray(points))) >= -1e-6

@@ -19,7 +19,8 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #1c2733; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 img { width: 100%; } .equation { font-size: 1.15rem; padding: .6rem 1rem; background: #f2f5f8; border-radius: .4rem; }
-table { border-collapse: collapse; } td, th { padding: .2rem 1rem .2rem 0; text-align: left; border-bottom: 1px solid #dde4ea; }
+table { border-collapse: collapse; }
+td, th { padding: .2rem 1rem .2rem 0; text-align: left; border-bottom: 1px solid #dde4ea; }
 code { background: #f2f5f8; padding: .1rem .3rem; } .columns { columns: 2; }
 """
 
@@ -37,9 +38,7 @@ def write(directory: Path, solution: Solution, result: dict[str, Any], equation:
     return page
 
 
-def _page(
-    solution: Solution, result: dict[str, Any], equation: str, command: str, figures: dict[str, Figure]
-) -> str:
+def _page(solution: Solution, result: dict[str, Any], equation: str, command: str, figures: dict[str, Figure]) -> str:
     title = f"{solution.pde.name}, {solution.pde.dim} dimensions"
     pictures = "".join(f"<h2>{html.escape(name)}</h2>{_image(figure, name)}" for name, figure in figures.items())
     settings = solution.settings.model_dump()
@@ -56,7 +55,9 @@ def _page(
 
 
 def _table(values: dict[str, Any]) -> str:
-    rows = "".join(f"<tr><th>{html.escape(key)}</th><td>{html.escape(_text(value))}</td></tr>" for key, value in values.items())
+    rows = "".join(
+        f"<tr><th>{html.escape(key)}</th><td>{html.escape(_text(value))}</td></tr>" for key, value in values.items()
+    )
     return f"<table>{rows}</table>"
 
 

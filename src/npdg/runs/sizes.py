@@ -14,20 +14,29 @@ def parameters(dim: int, width: int, depth: int, last_bias: bool) -> int:
 
 def estimate(settings: Settings, dim: int) -> dict[str, str]:
     """Parameters of each network, and roughly how much memory a step needs."""
-    counts = {
-        "u": parameters(dim, settings.width, settings.depth, False),
-        "φ": parameters(dim, settings.width, settings.depth, True),
-        "ψ": parameters(dim, settings.psi_width, settings.depth, False),
+    exact = settings.dual == "exact"
+    counts = {"u": parameters(dim, settings.width, settings.depth, exact)}
+    if not exact:
+        counts["φ"] = parameters(dim, settings.width, settings.depth, True)
+        counts["ψ"] = parameters(dim, settings.psi_width, settings.depth, False)
+    return {
+        "parameters": ", ".join(f"{name} {count}" for name, count in counts.items()),
+        "memory": f"about {memory(settings, dim) / 2**20:.0f} MB",
     }
-    bytes_ = memory(settings, dim)
-    return {"parameters": ", ".join(f"{k} {n}" for k, n in counts.items()), "memory": f"about {bytes_ / 2**20:.0f} MB"}
 
 
 def memory(settings: Settings, dim: int) -> int:
     """Bytes of the largest intermediate results of a step."""
     hidden = settings.width * max(settings.depth - 1, 1)
-    # The linearised gradient of a network keeps about eight numbers per unit and point.
-    gram = 8 * hidden * (settings.n_interior + settings.n_boundary)
+    if settings.solver == "dense":
+        # A Jacobian of one row a residual and 1 + d a boundary point, and a few copies of the matrix.
+        size = parameters(dim, settings.width, settings.depth, True)
+        traces = {"l2": 1, "h1": 1 + dim, "h1-sampled": 2}[settings.boundary_norm]
+        rows = settings.n_interior * (1 if settings.dual == "exact" else dim) + traces * settings.n_boundary
+        solver = 2 * rows * size + 4 * size * size
+    else:
+        # The linearised gradient of a network keeps about eight numbers per unit and point.
+        solver = 8 * hidden * (settings.n_interior + settings.n_boundary)
     # The strong residual pushes d directions through every layer, two of which live at a time.
     strong = 2 * dim * settings.width * settings.n_interior if settings.pairing == "strong" else 0
-    return (gram + strong) * BYTES[settings.precision]
+    return (solver + strong) * BYTES[settings.precision]

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     from npdg.pde import PDE
     from npdg.solution import Solution
 
-ARRAYS, CONFIG, RESULT, METRICS, ENVIRONMENT = "solution.npz", "config.toml", "result.json", "metrics.csv", "env.json"
+ARRAYS, CONFIG, RESULT, METRICS, ENVIRONMENT = (
+    "solution.npz",
+    "config.toml",
+    "result.json",
+    "metrics.csv",
+    "env.json",
+)
 
 
 def new_directory(path: Path | None, stem: str) -> Path:
@@ -105,7 +111,7 @@ def write_solution(directory: Path, solution: Solution) -> dict[str, Any]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(solution.u)
     temporary = directory / f".{ARRAYS}"
     with temporary.open("wb") as file:
-        np.savez(file, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
+        np.savez(file, allow_pickle=False, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(directory / ARRAYS)

@@ -1,0 +1,35 @@
+"""The inf-sup problem with M_p = L, M_d = Id and the dual players maximised exactly.
+
+    sup over φ, ψ of  ⟨r(u), φ⟩ − ν/2 |φ|² + λ (⟨u − g, ψ⟩ − ν/2 |ψ|²)  =  (|r(u)|² + λ |u − g|²) / 2ν,
+
+attained at φ = r(u)/ν, ψ = (u − g)/ν, where r is the strong residual (the paper's remark on operators that are
+not in divergence form). No dual player is left to carry; u's Gram matrix in this metric is that of Gauss and Newton.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+
+from npdg.formulations.traces import TRACES, BoundaryNorm
+from npdg.measures import Points
+from npdg.pde import PDE
+from npdg.saddle import Feature, Fields, Integral, Player, Saddle
+
+
+def least_squares(pde: PDE, *, lam: float = 10.0, boundary_norm: BoundaryNorm = "h1-sampled") -> Saddle:
+    """Lower a PDE to the descent of u in ½|r(u)|² + λ/2 |u − g|²."""
+    trace = TRACES[boundary_norm]
+
+    def residual(f: Fields, p: Points) -> Array:
+        return pde.residual(f["u"], p.x)[None]
+
+    def mismatch(f: Fields, p: Points) -> Array:
+        return trace(lambda y: f["u"](y) - pde.boundary.data(y), p)
+
+    return Saddle(
+        measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
+        players=(Player("u", -1, (Feature("interior", residual), Feature("boundary", mismatch, lam))),),
+        integrals=(
+            Integral("residual", "interior", lambda f, p: jnp.vdot(residual(f, p), residual(f, p)), 0.5),
+            Integral("boundary", "boundary", lambda f, p: jnp.vdot(mismatch(f, p), mismatch(f, p)), lam / 2),
+        ),
+    )
