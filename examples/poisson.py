@@ -16,6 +16,6 @@ pde = npdg.PDE(
 )
 
 if __name__ == "__main__":
-    solution = npdg.solve(pde, seconds=5)
+    solution = npdg.solve(pde, steps=60)
     print(solution.error())
     assert solution.error().rel_l2 < 1e-3

@@ -1,8 +1,12 @@
-"""Rank promotion raises everywhere, also in processes that tests start."""
+"""Rank promotion raises everywhere, also in processes that tests start; what one test compiled others reuse."""
 
 import os
+import tempfile
 
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="npdg-tests-")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
 import jax
 import pytest
