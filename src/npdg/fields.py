@@ -138,6 +138,27 @@ class Frozen(eqx.Module):
         return self.field(x)
 
 
+class Tangent(eqx.Module):
+    """ζ·(∂_θ u · v): a test function in the tangent space of a network u, with coefficients v.
+
+    It is linear in v and vanishes on the boundary, and starts at v = 0.
+    """
+
+    domain: Domain = eqx.field(static=True)
+    base: Frozen
+    coefficients: Array
+
+    @staticmethod
+    def at(domain: Domain, u: Field) -> "Tangent":
+        """The zero function of the tangent space at u."""
+        return Tangent(domain, Frozen(u), jnp.zeros_like(split(u)[0]))
+
+    def __call__(self, x: Array) -> Array:
+        vector, build = split(self.base.field)
+        slope = jax.jvp(lambda v: build(v)(x), (vector,), (self.coefficients,))[1]
+        return self.domain.cutoff(x) * slope
+
+
 def split(field: Field) -> tuple[Array, Callable[[Array], Field]]:
     """The trained numbers of a field as one vector, and the function that puts such a vector back."""
     is_frozen = lambda node: isinstance(node, Frozen)

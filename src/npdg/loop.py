@@ -18,7 +18,7 @@ from jax import Array, lax
 from npdg.fields import Extrapolated, Field, split
 from npdg.gram import gram
 from npdg.rules import Move, Rule, View
-from npdg.saddle import Fields, Player, Saddle
+from npdg.saddle import Fields, Player, Saddle, total
 
 CAPACITY = 256  # steps that one chunk may report
 
@@ -64,7 +64,7 @@ def step(recipe: Recipe, state: State) -> tuple[State, Info]:
     samples = saddle.sample(jax.random.fold_in(state.key, state.step), recipe.sizes)
     rules, moves, terms = dict(state.rules), {}, {}
 
-    def move(player: Player, fields: Fields) -> Field:
+    def move(player: Player, fields: Fields, supremum: Callable[[], Array] | None) -> Field:
         vector, build = split(fields[player.name])
 
         def seen(v: Array) -> tuple[Array, dict[str, Array]]:
@@ -79,16 +79,26 @@ def step(recipe: Recipe, state: State) -> tuple[State, Info]:
             player.sense,
             value=lambda field: saddle.value({**fields, player.name: field}, samples, player.name),
             gram=lambda: gram(player, fields, samples),
+            supremum=supremum,
         )
-        moved, rules[player.name], moves[player.name] = recipe.rules[player.name].step(view, rules[player.name])
+        rule_state = rules.get(player.name)
+        moved, rule_state, moves[player.name] = recipe.rules[player.name].step(view, rule_state)
+        if player.name in rules:
+            rules[player.name] = rule_state
         return moved
 
     # All duals read the old fields, so that their order does not matter.
-    old = state.fields
-    duals = {p.name: move(p, old) for p in saddle.players if p.sense > 0}
-    ahead = {name: Extrapolated(new, old[name], recipe.omega) for name, new in duals.items()}
-    primals = {p.name: move(p, {**old, **ahead}) for p in saddle.players if p.sense < 0}
-    return State({**old, **duals, **primals}, rules, state.key, state.step + 1), Info(terms, moves)
+    old = {**state.fields, **{p.name: p.fresh(state.fields) for p in saddle.players if p.fresh}}
+    duals = {p.name: move(p, old, None) for p in saddle.players if p.sense > 0}
+    ahead = {name: _ahead(new, old[name], recipe.omega) for name, new in duals.items()}
+    supremum = lambda: total({name: saddle.value({**old, **duals}, samples, name) for name in duals})
+    primals = {p.name: move(p, {**old, **ahead}, supremum) for p in saddle.players if p.sense < 0}
+    moved = {name: field for name, field in {**old, **duals, **primals}.items() if name in state.fields}
+    return State(moved, rules, state.key, state.step + 1), Info(terms, moves)
+
+
+def _ahead(new: Field, old: Field, omega: float) -> Field:
+    return new if omega == 0 else Extrapolated(new, old, omega)
 
 
 class Record(NamedTuple):
@@ -180,7 +190,7 @@ def _compile(recipe: Recipe, state: State) -> Callable[[State, int], tuple[State
         def body(carry):
             i, state, reports, _ = carry
             new, info = step(recipe, state)
-            finite = _finite(new.fields) & _finite(info)
+            finite = _finite(new.fields)
             kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), _without_key(new), _without_key(state))
             reports = jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), reports, info)
             return i + 1, eqx.tree_at(lambda s: s.key, kept, state.key, is_leaf=_is_none), reports, finite

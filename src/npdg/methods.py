@@ -10,10 +10,11 @@ from npdg.errors import unknown
 from npdg.fields import MLP, Centred, CutOff, Field, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.inf_sup import inf_sup
 from npdg.formulations.least_squares import least_squares
+from npdg.formulations.tangent import tangent
 from npdg.krylov import cg, minres
 from npdg.loop import Recipe
 from npdg.pde import PDE
-from npdg.rules import Prepare, Rule, by_factors, by_products, from_optax, natural, plain, trusted
+from npdg.rules import Prepare, Rule, by_factors, by_products, from_optax, guarded, natural, plain, trusted
 from npdg.saddle import Fields
 from npdg.settings import METHODS, Settings
 
@@ -44,23 +45,37 @@ def network(settings: Settings, pde: PDE, width: int, key: Array, *, last_bias: 
 
 def primal(pde: PDE, settings: Settings, key: Array) -> Field:
     """The field u before training; also the template into which a saved one is read."""
-    return network(settings, pde, settings.width, key, last_bias=settings.dual == "exact")
+    return network(settings, pde, settings.width, key, last_bias=settings.dual != "network")
 
 
 def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
     """All that a run of one method on one equation needs."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
-    return exact_dual(pde, settings) if settings.dual == "exact" else network_duals(pde, method, settings)
+    return DUALS[settings.dual](pde, method, settings)
 
 
-def exact_dual(pde: PDE, settings: Settings) -> Recipe:
+def exact_dual(pde: PDE, method: str, settings: Settings) -> Recipe:
     """u alone descends, in the metric of the residual, where the dual players are known in closed form."""
     return Recipe(
         saddle=least_squares(pde, lam=settings.lam, boundary_norm=settings.boundary_norm),
         start=lambda key: {"u": primal(pde, settings, key)},
         rules={"u": trusted(SOLVERS[settings.solver](settings), damping=settings.damping)},
         sizes=_sizes(settings),
+    )
+
+
+def tangent_dual(pde: PDE, method: str, settings: Settings) -> Recipe:
+    """φ is maximised exactly in the tangent space of u; u descends in the gradient metric, watched by the supremum."""
+    solve = SOLVERS[settings.solver](settings)
+    return Recipe(
+        saddle=tangent(pde, nu=settings.nu, lam=settings.lam, boundary_norm=settings.boundary_norm),
+        start=lambda key: {"u": primal(pde, settings, key)},
+        rules={
+            "phi": natural(1 / settings.nu, solve, damping=1e-6),
+            "u": guarded(solve, tau=settings.tau_u, damping=settings.damping),
+        },
+        sizes={**_sizes(settings), "metric": settings.n_metric},
     )
 
 
@@ -94,3 +109,10 @@ def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
 
 def _sizes(settings: Settings) -> dict[str, int]:
     return {"interior": settings.n_interior, "boundary": settings.n_boundary}
+
+
+DUALS: dict[str, Callable[[PDE, str, Settings], Recipe]] = {
+    "network": network_duals,
+    "tangent": tangent_dual,
+    "exact": exact_dual,
+}

@@ -58,6 +58,11 @@ class PDE:
         """The strong residual −div flux(u) + reaction(u) − source at one point."""
         return -div(lambda y: self.flux(u, y))(x) + self.lower_order(u, x)
 
+    def conductivity(self, u: Scalar, x: Array) -> Array:
+        """∂flux₁/∂(∂₁u) at one point: κ where the flux is κ(x)∇u."""
+        tilted = lambda s: self.flux(lambda y: u(y) + s * (y[0] - x[0]), x)[0]
+        return jax.jvp(tilted, (jnp.zeros((), x.dtype),), (jnp.ones((), x.dtype),))[1]
+
     def named(self, name: str) -> "PDE":
         """The same equation under another name."""
         return replace(self, name=name)

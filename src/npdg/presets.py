@@ -22,6 +22,8 @@ def choose(problem: str, dim: int, method: str, preset: str, overrides: dict[str
 
 
 def _fitting(method: str, settings: Settings) -> Settings:
-    if settings.dual == "exact" and method != "npdg":
-        raise InputError(f"dual: 'exact' is not allowed for {method}, which moves dual networks; give network.")
+    if settings.dual != "network" and method != "npdg":
+        raise InputError(
+            f"dual: '{settings.dual}' is not allowed for {method}, whose duals are networks; give network."
+        )
     return settings

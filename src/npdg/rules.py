@@ -21,8 +21,9 @@ SMALLEST_DAMPING, LARGEST_DAMPING = 1e-16, 1e3  # relative to the scale of the G
 class View(NamedTuple):
     """What a rule sees: the field, the gradient of L by its parameters, its sense and its Gram matrix.
 
-    `value` is L at another field of this player on the same samples. `gram` is a function: who does not call it
-    does not pay for the linearisation.
+    `value` is L at another field of this player on the same samples. For a descending player, `supremum` is L at its
+    present field and at the duals that have just moved: how far from the solution it is. What is a function costs
+    nothing unless it is called.
     """
 
     field: Field
@@ -30,6 +31,7 @@ class View(NamedTuple):
     sense: int
     value: Callable[[Field], Array]
     gram: Callable[[], Gram]
+    supremum: Callable[[], Array] | None = None
 
 
 class Prepared(NamedTuple):
@@ -136,6 +138,51 @@ def trusted(
         return _moved(view, update), state, _report(gradient, update, chosen)
 
     return Rule(lambda field: jnp.asarray(damping, split(field)[0].dtype), step)
+
+
+class Guard(NamedTuple):
+    """The memory of `guarded`: the last good parameters and their supremum, the damping and the step."""
+
+    vector: Array
+    supremum: Array
+    damping: Array
+    tau: Array
+
+
+def guarded(prepare: Prepare, *, tau: float = 1.0, damping: float = 1e-3, smallest: float = 1e-6) -> Rule:
+    """The natural gradient, watched by the supremum over the duals, for a descending player.
+
+    If that has more than doubled since the last good step, on fresh samples, the step is taken back, damping grows
+    tenfold and τ halves; otherwise damping shrinks and τ grows back. The damping is absolute.
+    """
+
+    def init(field: Field) -> Guard:
+        vector = split(field)[0]
+        number = lambda value: jnp.asarray(value, vector.dtype)
+        return Guard(vector, number(jnp.inf), number(damping), number(tau))
+
+    def step(view: View, state: Guard) -> tuple[Field, Guard, Move]:
+        assert view.supremum is not None
+        supremum = view.supremum()
+        good = supremum <= 2 * state.supremum  # false for NaN
+
+        def advance() -> tuple[Array, Guard, Move]:
+            vector = split(view.field)[0]
+            solved = prepare(view).solve(view.gradient, state.damping)
+            new = Guard(
+                vector, supremum, jnp.maximum(0.7 * state.damping, smallest), jnp.minimum(1.15 * state.tau, tau)
+            )
+            return vector + view.sense * state.tau * solved.x, new, _report(view.gradient, state.tau * solved.x, solved)
+
+        def retreat() -> tuple[Array, Guard, Move]:
+            new = state._replace(damping=jnp.minimum(10 * state.damping, 0.1), tau=state.tau / 2)
+            zero = jnp.zeros_like(state.vector)
+            return state.vector, new, _report(zero, zero)
+
+        vector, state, move = lax.cond(good, advance, retreat)
+        return split(view.field)[1](vector), state, move
+
+    return Rule(init, step)
 
 
 def plain(tau: float) -> Rule:

@@ -65,11 +65,15 @@ class Feature:
 
 @dataclass(frozen=True)
 class Player:
-    """Who moves: a field's name, its sense (−1 descends, +1 ascends) and its metric."""
+    """Who moves: a field's name, its sense (−1 descends, +1 ascends) and its metric.
+
+    A player with `fresh` carries no field of its own: every step starts it anew from the others' fields.
+    """
 
     name: str
     sense: int
     metric: tuple[Feature, ...]
+    fresh: Callable[[Fields], Field] | None = None
 
 
 def total(terms: Mapping[str, Array]) -> Array:

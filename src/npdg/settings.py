@@ -42,6 +42,7 @@ class Settings(BaseModel):
     lam: Positive
     n_interior: Count
     n_boundary: Count
+    n_metric: Count = 1000
     width: Annotated[int, Field(ge=1, le=65536, description="a whole number from 1 to 65536")]
     psi_width: Annotated[int, Field(ge=1, le=65536, description="a whole number from 1 to 65536")]
     depth: Annotated[int, Field(ge=1, le=64, description="a whole number of linear maps, from 1 to 64")]
@@ -50,7 +51,7 @@ class Settings(BaseModel):
     ]
     softplus_beta: Positive = 1.0
     centred: Annotated[bool, Field(description="true or false")] = False
-    dual: Annotated[Literal["network", "exact"], Field(description="network or exact")] = "network"
+    dual: Annotated[Literal["network", "tangent", "exact"], Field(description="network, tangent or exact")] = "network"
     pairing: Annotated[Literal["weak", "strong"], Field(description="weak or strong")]
     boundary_norm: Annotated[Literal["l2", "h1", "h1-sampled"], Field(description="l2, h1 or h1-sampled")]
     solver: Annotated[Literal["minres", "cg", "dense"], Field(description="minres, cg or dense")]
@@ -67,14 +68,14 @@ def resolve(preset: dict[str, Any], overrides: dict[str, Any]) -> Settings:
         if key not in Settings.model_fields:
             raise unknown("setting", key, Settings.model_fields)
     settings = parse(Settings, {**preset, **overrides})
-    strong = settings.dual == "exact" or settings.pairing == "strong"
+    strong = settings.dual != "network" or settings.pairing == "strong"
     if strong and settings.activation == "prelu":
         raise InputError(
             "activation: 'prelu' has no second derivatives, which the strong residual needs; "
             "give tanh, softplus or sine, or set dual=network and pairing=weak."
         )
-    if settings.dual == "exact" and settings.damping == 0:
-        raise InputError("damping: 0 is not allowed where the dual is exact, as damping is adapted; give 0.001, say.")
+    if settings.dual != "network" and settings.damping == 0:
+        raise InputError(f"damping: 0 is not allowed with dual={settings.dual}, which adapts it; give 0.001, say.")
     return settings
 
 
@@ -92,14 +93,15 @@ def parse(model: type[Model], values: dict[str, Any]) -> Model:
 
 def default_preset(method: str, dim: int) -> dict[str, Any]:
     """Our settings for any equation of a given dimension."""
-    if method == "npdg" and dim <= EXACT_DUAL_UP_TO:
+    if method != "npdg":
+        return {**_NETWORKS, "n_boundary": max(400, 40 * dim), **_RATES[method]}
+    if dim <= EXACT_DUAL_UP_TO:
         return {**_NETWORKS, **_EXACT}
-    return {**_NETWORKS, "n_boundary": max(400, 40 * dim), **_RATES.get(method, {})}
+    return {**_NETWORKS, **_TANGENT, "n_boundary": max(400, 20 * dim)}
 
 
-# Up to here the residual metric with exact duals and dense solves is ahead; above, a point's one residual tells too
-# little against its d first derivatives, and the gradient metric with dual networks is (20-D Poisson at 40 s:
-# 2.7e-3 against 2.7e-4).
+# Up to here the residual metric with dense solves is ahead; above, a point's one residual tells too little against its
+# d first derivatives, and the gradient metric is (20-D Poisson at 40 s: 2.7e-3 against 3.8e-5).
 EXACT_DUAL_UP_TO = 12
 
 # (1 + ω) τ_φ ν = 1 makes the extrapolated dual the Riesz representative of the residual, so that u contracts by
@@ -135,6 +137,14 @@ _EXACT: dict[str, Any] = {
     "n_boundary": 200,
     "damping": 1e-3,
     "precision": "float64",
+}
+_TANGENT: dict[str, Any] = {
+    "dual": "tangent",
+    "solver": "cg",
+    "tau_u": 1.0,
+    "n_interior": 4000,
+    "n_metric": 1000,
+    "damping": 1e-3,
 }
 _RATES: dict[str, dict[str, Any]] = {
     "npdg-flat": {"tau_u": 1e-2, "tau_phi": 1e-2, "tau_psi": 1e-2, "omega": 1.0},

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from npdg.problems.card import Card
-from npdg.settings import default_preset
 
 if TYPE_CHECKING:
     from npdg.pde import PDE
@@ -63,7 +62,7 @@ def paper(method: str, dim: int) -> dict[str, Any]:
         "n_interior": 10000,
         "n_boundary": 60 * dim,
     }
-    return {**default_preset(method, dim), **npdg, **(adam if method == "pd-adam" else {})}
+    return npdg | (adam if method == "pd-adam" else {})
 
 
 CARD = Card(

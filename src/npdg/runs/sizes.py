@@ -14,7 +14,7 @@ def parameters(dim: int, width: int, depth: int, last_bias: bool) -> int:
 
 def estimate(settings: Settings, dim: int) -> dict[str, str]:
     """Parameters of each network, and roughly how much memory a step needs."""
-    exact = settings.dual == "exact"
+    exact = settings.dual != "network"
     counts = {"u": parameters(dim, settings.width, settings.depth, exact)}
     if not exact:
         counts["φ"] = parameters(dim, settings.width, settings.depth, True)

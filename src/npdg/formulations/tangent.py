@@ -1,0 +1,63 @@
+"""The inf-sup problem in the gradient metric, with φ maximised in the tangent space of u and no ψ.
+
+M_p = M_d = √κ ∇, where κ is the equation's own conductivity. φ = ζ·(∂_θ u · v) carries no state: it starts at zero in
+every step and one natural step of length 1/ν is its exact maximiser. The pairing is strong for φ, on more points
+than the metric uses, since this right-hand side is the only place where sampling noise enters; u is paired weakly,
+on the points of the metric, so that its system is consistent. The linearised reaction acts on φ in u's gradient.
+"""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from npdg.calculus import Scalar, grad
+from npdg.fields import Tangent
+from npdg.formulations.traces import TRACES, BoundaryNorm
+from npdg.measures import Points
+from npdg.pde import PDE
+from npdg.saddle import Feature, Fields, Integral, Player, Saddle
+
+
+def tangent(pde: PDE, *, nu: float = 1.0, lam: float = 10.0, boundary_norm: BoundaryNorm = "h1") -> Saddle:
+    """Lower a PDE to the saddle of u and a φ in u's tangent space; measures interior, metric and boundary."""
+    trace = TRACES[boundary_norm]
+
+    def slope(v: Scalar, f: Fields, p: Points) -> Array:
+        # The metric is that of the present u: its dependence on u is not differentiated.
+        kappa = lax.stop_gradient(pde.conductivity(f["u"], p.x))
+        return jnp.sqrt(jnp.maximum(kappa, jnp.finfo(kappa.dtype).tiny)) * grad(v)(p.x)
+
+    def strong(f: Fields, p: Points) -> Array:
+        return pde.residual(f["u"], p.x) * f["phi"](p.x)
+
+    def weak(f: Fields, p: Points) -> Array:
+        u, phi = f["u"], f["phi"]
+        return jnp.vdot(pde.flux(u, p.x), grad(phi)(p.x)) + pde.lower_order(u, p.x) * phi(p.x)
+
+    def energy(f: Fields, p: Points) -> Array:
+        return jnp.vdot(slope(f["phi"], f, p), slope(f["phi"], f, p))
+
+    def mismatch(f: Fields, p: Points) -> Array:
+        return trace(lambda y: f["u"](y) - pde.boundary.data(y), p)
+
+    return Saddle(
+        measures={"interior": pde.domain.interior, "metric": pde.domain.interior, "boundary": pde.domain.boundary},
+        players=(
+            Player(
+                "phi",
+                +1,
+                (Feature("metric", lambda f, p: slope(f["phi"], f, p)),),
+                fresh=lambda fields: Tangent.at(pde.domain, fields["u"]),
+            ),
+            Player(
+                "u",
+                -1,
+                (Feature("metric", lambda f, p: slope(f["u"], f, p)), Feature("boundary", mismatch, lam)),
+            ),
+        ),
+        integrals=(
+            Integral("pairing", "interior", strong, seen_by=("phi",)),
+            Integral("weak pairing", "metric", weak, seen_by=("u",)),
+            Integral("dual energy", "metric", energy, -nu / 2, seen_by=("phi",)),
+            Integral("boundary", "boundary", lambda f, p: jnp.vdot(mismatch(f, p), mismatch(f, p)), lam / 2),
+        ),
+    )

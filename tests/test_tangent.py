@@ -1,0 +1,153 @@
+"""The dual in the tangent space of u: its fields, its step against dense algebra, and the guard of u."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import npdg
+from npdg import grad, methods
+from npdg.fields import MLP, Tangent, split
+from npdg.formulations.tangent import tangent
+from npdg.gram import gram
+from npdg.krylov import cg
+from npdg.loop import initial, run, step
+from npdg.pde import PDE
+from npdg.presets import choose
+from npdg.rules import View, by_products, guarded
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KAPPA = lambda x: 1 + x[0] ** 2
+EXACT = lambda x: jnp.sin(x[0]) * jnp.exp(x[1])
+SMALL = {"width": 6, "n_interior": 50, "n_metric": 40, "n_boundary": 20, "precision": "float64"}
+TANGENT = {"dual": "tangent", "solver": "cg", "damping": 1e-3, "tau_u": 0.8, "minres_rtol": 1e-13, "minres_max": 500}
+
+
+def equation() -> PDE:
+    flux = lambda u, x: KAPPA(x) * grad(u)(x)
+    source = lambda x: -npdg.div(lambda y: flux(EXACT, y))(x) + EXACT(x) ** 3
+    return PDE(npdg.Box(0.0, 1.0, dim=2), flux, source, lambda u, x: u(x) ** 3, npdg.Dirichlet(EXACT), EXACT)
+
+
+def test_tangent_field_is_the_cut_off_times_a_combination_of_derivatives():
+    box, u = npdg.Box(0.0, 1.0, dim=2), MLP(2, 5, 3, key=jax.random.key(0))
+    zero = Tangent.at(box, u)
+    vector, build = split(zero)
+    theta, u_of = split(u)
+    assert vector.size == theta.size
+    x, v = jnp.array([0.3, 0.9]), jax.random.normal(jax.random.key(1), vector.shape)
+    assert zero(x) == 0
+    derivatives = jax.grad(lambda t: u_of(t)(x))(theta)
+    np.testing.assert_allclose(build(v)(x), 0.1 * jnp.vdot(derivatives, v), rtol=1e-10)
+    assert build(v)(jnp.array([0.3, 1.0])) == 0
+
+
+def test_conductivity_is_read_off_the_flux():
+    pde = equation()
+    for x in jax.random.uniform(jax.random.key(0), (4, 2)):
+        np.testing.assert_allclose(pde.conductivity(EXACT, x), KAPPA(x), rtol=1e-12)
+
+
+def test_step_is_the_two_solves_of_dense_algebra():
+    pde = equation()
+    recipe = methods.recipe(pde, "npdg", choose("mine", 2, "npdg", "default", {**SMALL, **TANGENT}))
+    state = initial(recipe, 2)
+    samples = recipe.saddle.sample(jax.random.fold_in(state.key, 0), recipe.sizes)
+    x, m, y = (samples[name].x for name in ("interior", "metric", "boundary"))
+    normals = samples["boundary"].normal
+    assert normals is not None
+    theta, u_of = split(state.fields["u"])
+    u = state.fields["u"]
+    zeta = jax.vmap(pde.domain.cutoff)
+
+    residual = jax.vmap(
+        lambda p: -KAPPA(p) * jnp.trace(jax.hessian(u)(p)) - 2 * p[0] * grad(u)(p)[0] + u(p) ** 3 - pde.source(p)
+    )(x)
+    derivative = lambda p: jax.grad(lambda t: u_of(t)(p))(theta)
+    g_phi = jnp.mean((residual * zeta(x))[:, None] * jax.vmap(derivative)(x), axis=0)
+    roots = jnp.sqrt(jax.vmap(KAPPA)(m))[:, None, None]
+    a = roots * jax.vmap(jax.jacfwd(lambda p: pde.domain.cutoff(p) * derivative(p)))(m).swapaxes(1, 2)
+    b = roots * jax.vmap(jax.jacfwd(derivative))(m).swapaxes(1, 2)
+    gram_of = lambda rows: jnp.einsum("nrp,nrq->pq", rows, rows) / rows.shape[0]
+    identity = jnp.eye(theta.size)
+    v_phi = jnp.linalg.solve(gram_of(a) + 1e-6 * identity, g_phi)
+
+    def trace(function):
+        slopes = jax.vmap(jax.grad(function))(y)
+        along = slopes - jnp.sum(slopes * normals, axis=1, keepdims=True) * normals
+        return jnp.concatenate([jax.vmap(function)(y)[:, None], along], axis=1)
+
+    mismatch = lambda t: trace(lambda p: u_of(t)(p) - EXACT(p))
+    c = jax.jacfwd(mismatch)(theta)
+    phi = zeta(m) * (jax.vmap(derivative)(m) @ v_phi)
+    # ⟨κ∇∂u, ∇φ⟩ + ⟨3u² ∂u, φ⟩: the adjoint of the linearised equation at φ.
+    right = jnp.einsum("nrp,nrq,q->p", b, a, v_phi) / len(m)
+    right += jnp.mean((3 * jax.vmap(u)(m) ** 2 * phi)[:, None] * jax.vmap(derivative)(m), axis=0)
+    right += 10 * jnp.einsum("nrp,nr->p", c, mismatch(theta)) / len(y)
+    v = jnp.linalg.solve(gram_of(b) + 10 * gram_of(c) + 1e-3 * identity, right)
+
+    new, info = jax.jit(lambda s: step(recipe, s))(state)
+    assert set(new.fields) == {"u"}
+    np.testing.assert_allclose(split(new.fields["u"])[0], theta - 0.8 * v, rtol=1e-6, atol=1e-8)
+    assert info.moves["phi"].residual < 1e-10
+
+
+def test_supremum_is_at_most_the_energy_of_the_error():
+    """Bessel: the maximum over a subspace of H¹₀ is below half the squared energy norm of u − u* ∈ H¹₀."""
+    pde = PDE(npdg.Box(0.0, 1.0, dim=2), lambda u, x: grad(u)(x))
+    bump = lambda x: 5 * x[0] * (1 - x[0]) * jnp.sin(jnp.pi * x[1])
+    saddle = tangent(pde)
+    samples = saddle.sample(jax.random.key(0), {"interior": 40_000, "metric": 40_000, "boundary": 10})
+    phi, base = saddle.players[0], MLP(2, 12, 3, key=jax.random.key(1))
+    fields = {"u": bump, "phi": Tangent.at(pde.domain, base)}
+    vector, build = split(fields["phi"])
+    value = lambda v: saddle.value({**fields, "phi": build(v)}, samples, "phi") - boundary
+    boundary = saddle.terms(fields, samples)["boundary"]
+    g = jax.grad(value)(vector)
+    solve = cg(1e-10, 500)(jax.jit(gram(phi, fields, samples).product), g, shift=1e-9)
+    energy = 0.5 * jnp.mean(jnp.sum(jax.vmap(grad(bump))(samples["metric"].x) ** 2, axis=1))
+    supremum = value(solve.x)
+    assert 0.5 * energy < supremum < 1.02 * energy
+
+
+def test_guard_takes_a_bad_step_back_and_damps_more():
+    rule = guarded(by_products(cg(1e-10, 50)), tau=1.0, damping=1e-3)
+    field = MLP(1, 2, 2, key=jax.random.key(0))
+    vector, build = split(field)
+    fake_gram = lambda: gram_like(vector.size)
+
+    def view(at, supremum):
+        ones = jnp.ones_like(vector)
+        return View(build(at), ones, -1, lambda f: jnp.zeros(()), fake_gram, lambda: jnp.asarray(supremum))
+
+    state = rule.init(field)
+    moved, state, _ = rule.step(view(vector, 1.0), state)
+    first = split(moved)[0]
+    np.testing.assert_allclose(first, vector - 1 / 1.001, rtol=1e-9)
+    assert state.damping == pytest.approx(0.7e-3)
+    for bad in (5.0, jnp.nan, jnp.inf):
+        back, after, _ = rule.step(view(first, bad), state)
+        np.testing.assert_array_equal(split(back)[0], vector)
+        assert after.damping == pytest.approx(7e-3)
+        assert after.tau == pytest.approx(0.5)
+        assert after.supremum == 1.0
+
+
+def gram_like(size: int):
+    """The identity as a Gram matrix."""
+    from npdg.gram import Gram
+
+    same = lambda v: v
+    return Gram(size, lambda v: [v], lambda rows: rows[0], lambda: jnp.eye(size), lambda: same(jnp.zeros(size)))
+
+
+def test_tangent_dual_solves_a_nonlinear_equation():
+    numbers = {"width": 24, "n_interior": 800, "n_metric": 400, "n_boundary": 80, "precision": "float64", "tau_u": 0.7}
+    solver = {"dual": "tangent", "solver": "cg", "minres_max": 60, "damping": 1e-3}
+    recipe = methods.recipe(equation(), "npdg", choose("mine", 2, "npdg", "default", {**numbers, **solver}))
+    outcome = run(recipe, initial(recipe, 0), steps=60)
+    x = jax.random.uniform(jax.random.key(9), (1000, 2))
+    error = jax.vmap(outcome.state.fields["u"])(x) - jax.vmap(EXACT)(x)
+    relative = jnp.linalg.norm(error) / jnp.linalg.norm(jax.vmap(EXACT)(x))
+    assert relative < 2e-3, relative
