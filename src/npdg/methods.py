@@ -69,7 +69,9 @@ def tangent_dual(pde: PDE, method: str, settings: Settings) -> Recipe:
     """φ is maximised exactly in the tangent space of u; u descends in the gradient metric, watched by the supremum."""
     solve = SOLVERS[settings.solver](settings)
     return Recipe(
-        saddle=tangent(pde, nu=settings.nu, lam=settings.lam, boundary_norm=settings.boundary_norm),
+        saddle=tangent(
+            pde, nu=settings.nu, lam=settings.lam, boundary_norm=settings.boundary_norm, metric=settings.metric
+        ),
         start=lambda key: {"u": primal(pde, settings, key)},
         rules={
             "phi": natural(1 / settings.nu, solve, damping=1e-6),
@@ -94,7 +96,12 @@ def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
 
     return Recipe(
         saddle=inf_sup(
-            pde, nu=settings.nu, lam=settings.lam, pairing=settings.pairing, boundary_norm=settings.boundary_norm
+            pde,
+            nu=settings.nu,
+            lam=settings.lam,
+            pairing=settings.pairing,
+            boundary_norm=settings.boundary_norm,
+            metric=settings.metric,
         ),
         start=start,
         rules={

@@ -3,8 +3,9 @@
 −div flux(u) + reaction(u) = source   in the domain,   B u = g   on its boundary
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ class PDE:
     """−div flux(u) + reaction(u) = source, with its boundary condition.
 
     `flux(u, x) -> (d,)` and `reaction(u, x) -> ()` take the field and one point; `source(x) -> ()`.
-    `exact`, when known, is only used to measure errors.
+    `exact`, when known, is only used to measure errors; `name` and `options` are recorded with a run.
     """
 
     domain: Domain
@@ -41,6 +42,7 @@ class PDE:
     boundary: Dirichlet = Dirichlet()
     exact: Scalar | None = None
     name: str = "pde"
+    options: Mapping[str, str] = dataclass_field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check(self)

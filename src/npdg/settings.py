@@ -53,6 +53,7 @@ class Settings(BaseModel):
     centred: Annotated[bool, Field(description="true or false")] = False
     dual: Annotated[Literal["network", "tangent", "exact"], Field(description="network, tangent or exact")] = "network"
     pairing: Annotated[Literal["weak", "strong"], Field(description="weak or strong")]
+    metric: Annotated[Literal["gradient", "energy"], Field(description="gradient or energy")] = "gradient"
     boundary_norm: Annotated[Literal["l2", "h1", "h1-sampled"], Field(description="l2, h1 or h1-sampled")]
     solver: Annotated[Literal["minres", "cg", "dense"], Field(description="minres, cg or dense")]
     minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")]
@@ -110,7 +111,7 @@ _NETWORKS: dict[str, Any] = {
     "tau_u": 0.5,
     "tau_phi": 0.095,
     "tau_psi": 0.095,
-    "omega": 1 / 0.095 - 1,
+    "omega": 1 / 0.095 - 1,  # theory.riesz_omega(0.095)
     "nu": 1.0,
     "lam": 10.0,
     "n_interior": 2000,
@@ -121,6 +122,7 @@ _NETWORKS: dict[str, Any] = {
     "activation": "tanh",
     "centred": True,
     "dual": "network",
+    "metric": "energy",
     "pairing": "strong",
     "boundary_norm": "h1",
     "solver": "minres",

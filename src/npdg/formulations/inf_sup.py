@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from npdg.calculus import grad
+from npdg.formulations.metrics import METRICS, MetricName
 from npdg.formulations.traces import TRACES, BoundaryNorm
 from npdg.measures import Points
 from npdg.pde import PDE
@@ -23,9 +24,13 @@ def inf_sup(
     lam: float = 10.0,
     pairing: Literal["weak", "strong"] = "weak",
     boundary_norm: BoundaryNorm = "l2",
+    metric: MetricName = "gradient",
 ) -> Saddle:
-    """Lower a PDE to the saddle of u, φ (interior) and ψ (boundary), with M_p = M_d = ∇."""
+    """Lower a PDE to the saddle of u, φ (interior) and ψ (boundary), with M_p = M_d = ∇ or √κ ∇."""
     trace = TRACES[boundary_norm]
+
+    def slope(name: str, f: Fields, p: Points) -> Array:
+        return METRICS[metric](pde, f["u"], f[name], p.x)
 
     def weak(f: Fields, p: Points) -> Array:
         u, phi = f["u"], f["phi"]
@@ -50,20 +55,20 @@ def inf_sup(
     return Saddle(
         measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
         players=(
-            Player("phi", +1, (Feature("interior", lambda f, p: grad(f["phi"])(p.x)),)),
+            Player("phi", +1, (Feature("interior", lambda f, p: slope("phi", f, p)),)),
             Player("psi", +1, (Feature("boundary", lambda f, p: trace(f["psi"], p), lam),)),
             Player(
                 "u",
                 -1,
                 (
-                    Feature("interior", lambda f, p: grad(f["u"])(p.x)),
+                    Feature("interior", lambda f, p: slope("u", f, p)),
                     Feature("boundary", lambda f, p: trace(f["u"], p), lam),
                 ),
             ),
         ),
         integrals=(
             *pairings,
-            Integral("dual energy", "interior", lambda f, p: _square(grad(f["phi"])(p.x)), -nu / 2),
+            Integral("dual energy", "interior", lambda f, p: _square(slope("phi", f, p)), -nu / 2),
             Integral("boundary pairing", "boundary", lambda f, p: jnp.vdot(mismatch(f, p), trace(f["psi"], p)), lam),
             Integral("boundary dual energy", "boundary", lambda f, p: _square(trace(f["psi"], p)), -lam * nu / 2),
             Integral("boundary penalty", "boundary", lambda f, p: _square(mismatch(f, p)), lam),

@@ -7,24 +7,30 @@ on the points of the metric, so that its system is consistent. The linearised re
 """
 
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from npdg.calculus import Scalar, grad
 from npdg.fields import Tangent
+from npdg.formulations.metrics import METRICS, MetricName
 from npdg.formulations.traces import TRACES, BoundaryNorm
 from npdg.measures import Points
 from npdg.pde import PDE
 from npdg.saddle import Feature, Fields, Integral, Player, Saddle
 
 
-def tangent(pde: PDE, *, nu: float = 1.0, lam: float = 10.0, boundary_norm: BoundaryNorm = "h1") -> Saddle:
+def tangent(
+    pde: PDE,
+    *,
+    nu: float = 1.0,
+    lam: float = 10.0,
+    boundary_norm: BoundaryNorm = "h1",
+    metric: MetricName = "energy",
+) -> Saddle:
     """Lower a PDE to the saddle of u and a φ in u's tangent space; measures interior, metric and boundary."""
     trace = TRACES[boundary_norm]
 
     def slope(v: Scalar, f: Fields, p: Points) -> Array:
-        # The metric is that of the present u: its dependence on u is not differentiated.
-        kappa = lax.stop_gradient(pde.conductivity(f["u"], p.x))
-        return jnp.sqrt(jnp.maximum(kappa, jnp.finfo(kappa.dtype).tiny)) * grad(v)(p.x)
+        return METRICS[metric](pde, f["u"], v, p.x)
 
     def strong(f: Fields, p: Points) -> Array:
         return pde.residual(f["u"], p.x) * f["phi"](p.x)

@@ -36,6 +36,7 @@ class Target:
     card: Card | None
     file: tuple[Path, str] | None
     dim: int | None
+    options: dict[str, str]
 
 
 def read_request(values: dict[str, Any], assignments: list[str], precision: str | None) -> tuple[Request, Target]:
@@ -49,20 +50,23 @@ def read_request(values: dict[str, Any], assignments: list[str], precision: str 
         raise unknown("method", request.method, METHODS)
     if request.preset not in PRESETS:
         raise unknown("preset", request.preset, PRESETS)
-    return request, read_target(request.problem, request.dim)
+    target = read_target(request.problem, request.dim, settings)
+    left = {key: value for key, value in settings.items() if key not in target.options}
+    return request.model_copy(update={"settings": left}), target
 
 
-def read_target(problem: str, dim: int | None) -> Target:
+def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> Target:
     """Find a problem by name or by file; a file is only looked for, not run."""
     if ".py" not in problem:
         card = find(problem)
-        return Target(card, None, card.check_dim(card.default_dim if dim is None else dim))
+        options, _ = card.take_options(assignments)
+        return Target(card, None, card.check_dim(card.default_dim if dim is None else dim), options)
     path, _, name = problem.rpartition(":")
     if not path.endswith(".py") or not name.isidentifier():
         raise InputError(f"problem: {problem!r} is not allowed; give FILE.py:NAME, such as my_pde.py:pde.")
     if not Path(path).is_file():
         raise InputError(f"problem: the file {path!r} does not exist; give FILE.py:NAME or one of {', '.join(CARDS)}.")
-    return Target(None, (Path(path), name), dim)
+    return Target(None, (Path(path), name), dim, {})
 
 
 def _assignment(text: str) -> tuple[str, Any]:

@@ -20,7 +20,7 @@ def solve(
     """Carry out a request and return the result that is also in `result.json`."""
     if target.card is not None:
         assert target.dim is not None
-        pde, equation = target.card.build(target.dim), target.card.equation
+        pde, equation = target.card.build(target.dim, **target.options), target.card.equation
     else:
         assert target.file is not None
         pde, equation = load_file(*target.file, target.dim), "−div flux(u) + reaction(u) = source"

@@ -145,7 +145,9 @@ def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
 def write_config(directory: Path, pde: PDE, method: str, preset: str, seed: int, settings: Settings) -> None:
     """The resolved configuration, and the machine it is about to run on."""
     run = {"problem": pde.name, "dim": pde.dim, "method": method, "preset": preset, "seed": seed}
-    (directory / CONFIG).write_text(to_toml({"run": run, "settings": settings.model_dump()}))
+    (directory / CONFIG).write_text(
+        to_toml({"run": run, "options": dict(pde.options), "settings": settings.model_dump()})
+    )
     (directory / ENVIRONMENT).write_text(json.dumps(environment(), indent=2) + "\n")
 
 
@@ -201,7 +203,7 @@ def load(directory: Path, pde: PDE | None) -> Solution:
     if pde is None:
         if run["problem"] not in CARDS:
             raise InputError(f"pde: {run['problem']!r} is your own equation; give it as npdg.load(path, pde=...).")
-        pde = CARDS[run["problem"]].build(run["dim"])
+        pde = CARDS[run["problem"]].build(run["dim"], **config.get("options", {}))
     result = json.loads((directory / RESULT).read_text())
     with precision(settings.precision):
         template = methods.primal(pde, settings, jax.random.key(0))

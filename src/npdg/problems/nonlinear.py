@@ -1,0 +1,95 @@
+"""The nonlinear elliptic equation on a ball of radius 3 (Sec. 5.3), with u* = cos(π|x|/2).
+
+strong:  ½|∇u|² + V = Δu.     mild:  (ε₀/2)|∇u|² + Δu = V with ε₀ = 1/10.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from npdg.problems.card import Card
+
+if TYPE_CHECKING:
+    from npdg.pde import PDE
+
+
+def build(dim: int, variant: str = "strong") -> "PDE":
+    """The equation in any dimension."""
+    import jax.numpy as jnp
+
+    from npdg.calculus import grad
+    from npdg.domains import Ball
+    from npdg.pde import PDE, Dirichlet
+
+    # −Δu + factor·|∇u|² = source; both variants have the same solution.
+    factor = 0.5 if variant == "strong" else -0.05
+    exact = lambda x: _radial(x)[0]
+
+    def source(x):
+        value, slope_over_r, r2 = _radial(x)
+        # Δ cos(πr/2) = −(π²/4) cos(πr/2) + (d − 1) u'(r)/r, and |∇u|² = (u'(r)/r)² r².
+        laplacian = -((jnp.pi / 2) ** 2) * value + (dim - 1) * slope_over_r
+        return -laplacian + factor * slope_over_r**2 * r2
+
+    return PDE(
+        Ball(3.0, dim=dim),
+        flux=lambda u, x: grad(u)(x),
+        reaction=lambda u, x: factor * jnp.vdot(grad(u)(x), grad(u)(x)),
+        source=source,
+        boundary=Dirichlet(0.0),
+        exact=exact,
+        name="nonlinear",
+        options={"variant": variant},
+    )
+
+
+def _radial(x: Any) -> tuple[Any, Any, Any]:
+    """cos(πr/2), its radial derivative over r, and r², smooth also at the centre."""
+    import jax.numpy as jnp
+
+    r2 = jnp.vdot(x, x)
+    small = r2 < 1e-12
+    r = jnp.sqrt(jnp.where(small, 1.0, r2))
+    value = jnp.where(small, 1 - (jnp.pi / 2) ** 2 * r2 / 2, jnp.cos(jnp.pi / 2 * r))
+    slope_over_r = jnp.where(small, -((jnp.pi / 2) ** 2), -jnp.pi / 2 * jnp.sin(jnp.pi / 2 * r) / r)
+    return value, slope_over_r, r2
+
+
+def paper(method: str, dim: int) -> dict[str, Any]:
+    """Sec. 5.3 for NPDG; PD-Adam as the WAN column of Table 2."""
+    npdg = {
+        "tau_u": 0.05,
+        "tau_phi": 0.095,
+        "tau_psi": 0.095,
+        "omega": 1.0,
+        "nu": 1.0,
+        "lam": 10.0,
+        "n_interior": 4000,
+        "n_boundary": 40 * dim,
+        "width": 256,
+        "psi_width": 128,
+        "depth": 4,
+        "activation": "tanh",
+        "centred": False,
+        "dual": "network",
+        "pairing": "weak",
+        "metric": "gradient",
+        "boundary_norm": "l2",
+        "solver": "minres",
+        "minres_rtol": 1e-3,
+        "minres_max": 1000,
+        "minres_stop": "scipy",
+        "damping": 0.0,
+        "precision": "float32",
+    }
+    adam = {"tau_u": 0.5e-3, "tau_phi": 0.5e-2, "tau_psi": 0.5e-2, "omega": 0.0, "lam": 1e3}
+    return npdg | (adam if method == "pd-adam" else {})
+
+
+CARD = Card(
+    name="nonlinear",
+    title="a nonlinear elliptic equation on a ball",
+    equation="½|∇u|² + V = Δu (variant=strong) or (1/20)|∇u|² + Δu = V (variant=mild) in |x| < 3,  u = 0 on |x| = 3",
+    default_dim=5,
+    build=build,
+    paper=paper,
+    options={"variant": ("strong", "mild")},
+)
