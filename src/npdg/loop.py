@@ -190,7 +190,8 @@ def _compile(recipe: Recipe, state: State) -> Callable[[State, int], tuple[State
         def body(carry):
             i, state, reports, _ = carry
             new, info = step(recipe, state)
-            finite = _finite(new.fields)
+            # A player that carries a field answers for it: a rule that took a bad step back reports that it is well.
+            finite = _finite(new.fields) & _finite([info.moves[name] for name in new.fields])
             kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), _without_key(new), _without_key(state))
             reports = jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), reports, info)
             return i + 1, eqx.tree_at(lambda s: s.key, kept, state.key, is_leaf=_is_none), reports, finite

@@ -15,6 +15,7 @@ from npdg.fields import Field, split
 from npdg.gram import Gram
 from npdg.krylov import Solve, Solver, Status, dense
 
+SMALLEST_STEP = 1e-5  # of a guarded player, before it gives up
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-16, 1e3  # relative to the scale of the Gram matrix
 
 
@@ -176,8 +177,9 @@ def guarded(prepare: Prepare, *, tau: float = 1.0, damping: float = 1e-3, smalle
 
         def retreat() -> tuple[Array, Guard, Move]:
             new = state._replace(damping=jnp.minimum(10 * state.damping, 0.1), tau=state.tau / 2)
-            zero = jnp.zeros_like(state.vector)
-            return state.vector, new, _report(zero, zero)
+            # Standing at a point that was good and finding no way on, again and again: say so.
+            report = jnp.where(new.tau < SMALLEST_STEP, jnp.nan, jnp.zeros_like(state.vector))
+            return state.vector, new, _report(report, report)
 
         vector, state, move = lax.cond(good, advance, retreat)
         return split(view.field)[1](vector), state, move
