@@ -91,6 +91,9 @@ def step(recipe: Recipe, state: State) -> tuple[State, Info]:
     old = {**state.fields, **{p.name: p.fresh(state.fields) for p in saddle.players if p.fresh}}
     duals = {p.name: move(p, old, None) for p in saddle.players if p.sense > 0}
     ahead = {name: _ahead(new, old[name], recipe.omega) for name, new in duals.items()}
+    for player in saddle.players:
+        if player.fresh:  # it started at zero: what its terms say, they say where it has arrived
+            terms.update(saddle.terms({**old, **duals}, samples, player.name))
     supremum = lambda: total({name: saddle.value({**old, **duals}, samples, name) for name in duals})
     primals = {p.name: move(p, {**old, **ahead}, supremum) for p in saddle.players if p.sense < 0}
     moved = {name: field for name, field in {**old, **duals, **primals}.items() if name in state.fields}
