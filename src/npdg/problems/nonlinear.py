@@ -6,6 +6,7 @@ strong:  ½|∇u|² + V = Δu.     mild:  (ε₀/2)|∇u|² + Δu = V with ε₀
 from typing import TYPE_CHECKING, Any
 
 from npdg.problems.card import Card
+from npdg.problems.paper import COMMON
 
 if TYPE_CHECKING:
     from npdg.pde import PDE
@@ -55,31 +56,7 @@ def _radial(x: Any) -> tuple[Any, Any, Any]:
 
 def paper(method: str, dim: int) -> dict[str, Any]:
     """Sec. 5.3 for NPDG; PD-Adam as the WAN column of Table 2."""
-    npdg = {
-        "tau_u": 0.05,
-        "tau_phi": 0.095,
-        "tau_psi": 0.095,
-        "omega": 1.0,
-        "nu": 1.0,
-        "lam": 10.0,
-        "n_interior": 4000,
-        "n_boundary": 40 * dim,
-        "width": 256,
-        "psi_width": 128,
-        "depth": 4,
-        "activation": "tanh",
-        "centred": False,
-        "dual": "network",
-        "pairing": "weak",
-        "metric": "gradient",
-        "boundary_norm": "l2",
-        "solver": "minres",
-        "minres_rtol": 1e-3,
-        "minres_max": 1000,
-        "minres_stop": "scipy",
-        "damping": 0.0,
-        "precision": "float32",
-    }
+    npdg = {**COMMON, "n_interior": 4000, "n_boundary": 40 * dim, "psi_width": 128}
     adam = {"tau_u": 0.5e-3, "tau_phi": 0.5e-2, "tau_psi": 0.5e-2, "omega": 0.0, "lam": 1e3}
     return npdg | (adam if method == "pd-adam" else {})
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from npdg.problems.card import Card
+from npdg.problems.paper import COMMON
 
 if TYPE_CHECKING:
     from npdg.pde import PDE
@@ -31,28 +32,12 @@ def paper(method: str, dim: int) -> dict[str, Any]:
     """Sec. 5.1 for NPDG and its flat-gradient ablation; rates of PD-Adam from Table 2 (WAN/PD-Adam column)."""
     high = dim >= 50  # the paper's two regimes: up to 20-D, and 50-D
     npdg = {
-        "tau_u": 0.05,
-        "tau_phi": 0.095,
-        "tau_psi": 0.095,
-        "omega": 1.0,
-        "nu": 1.0,
-        "lam": 10.0,
+        **COMMON,
         "n_interior": 4000 if high else 2000,
         "n_boundary": 80 * dim,
-        "width": 256,
         "psi_width": 64,
-        "centred": False,
-        "dual": "network",
-        "damping": 0.0,
         "depth": 6 if high else 4,
-        "activation": "tanh",
-        "pairing": "weak",
-        "boundary_norm": "l2",
-        "solver": "minres",
         "minres_rtol": 1e-4 if high else 1e-3,
-        "minres_max": 1000,
-        "minres_stop": "scipy",
-        "precision": "float32",
     }
     adam = {
         "tau_u": 0.5e-3,

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from npdg.problems.card import Card
+from npdg.problems.paper import COMMON
 
 if TYPE_CHECKING:
     from npdg.pde import PDE
@@ -36,30 +37,19 @@ def paper(method: str, dim: int) -> dict[str, Any]:
     """Table 1 with the H¹ boundary loss and √κ∇ metrics of Table 4; PD-Adam as the WAN column of Table 2."""
     high, slow = dim >= 50, dim > 10
     npdg = {
+        **COMMON,
         "tau_u": 0.05 if slow else 0.1,
         "tau_phi": 0.095 if slow else 0.19,
         "tau_psi": 0.095 if slow else 0.19,
-        "omega": 1.0,
-        "nu": 1.0,
-        "lam": 10.0,
         "n_interior": 6000 if high else 4000,
         "n_boundary": 80 * dim,
-        "width": 256,
         "psi_width": 128,
         "depth": 6 if high else 4,
         "activation": "softplus",
         "softplus_beta": 0.25,
-        "centred": False,
-        "dual": "network",
-        "pairing": "weak",
         "metric": "energy",
         "boundary_norm": "h1",
-        "solver": "minres",
         "minres_rtol": 1e-4 if high else 0.5e-3,
-        "minres_max": 1000,
-        "minres_stop": "scipy",
-        "damping": 0.0,
-        "precision": "float32",
     }
     rate = 0.5e-3 if slow else 0.5e-2
     adam = {"tau_u": rate, "tau_phi": 10 * rate, "tau_psi": 10 * rate, "omega": 0.0, "n_interior": 4000}
