@@ -64,18 +64,19 @@ def _plane_figure(solution: Solution) -> Figure:
     points = np.tile((lower + upper) / 2, (GRID * GRID, 1))
     mesh = np.meshgrid(first, second, indexing="ij")
     points[:, 0], points[:, 1] = mesh[0].ravel(), mesh[1].ravel()
-    inside = _inside(solution, points).reshape(GRID, GRID)
+    inside = _inside(solution, points)
     panels = {"$u$": solution(points)}
     if solution.pde.exact is not None:
         exact = _exact(solution, points)
         panels |= {"exact": exact, "$|u - $exact$|$": np.abs(panels["$u$"] - exact)}
     figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained")
+    panels = {title: np.where(inside, values, np.nan) for title, values in panels.items()}
     shared = [values for title, values in panels.items() if not title.startswith("$|")]
-    low, high = min(v.min() for v in shared), max(v.max() for v in shared)
+    low, high = min(np.nanmin(v) for v in shared), max(np.nanmax(v) for v in shared)
     for axes, (title, values) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True):
         limits = {} if title.startswith("$|") else {"vmin": low, "vmax": high}
         colours = "magma" if title.startswith("$|") else "viridis"
-        image = np.where(inside, values.reshape(GRID, GRID), np.nan)
+        image = values.reshape(GRID, GRID)
         drawn = axes.pcolormesh(
             first, second, image.T, shading="gouraud" if inside.all() else "nearest", cmap=colours, **limits
         )
