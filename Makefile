@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: solve test lint bench clean
+.PHONY: solve test lint bench ladder clean
 
 solve: .venv/installed
 	$(BIN)/npdg solve poisson --dim 10 --seconds 30
@@ -17,6 +17,10 @@ lint: .venv/installed-dev
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/gram.py
+
+# Hours: every equation at five budgets with three seeds. What is already in benchmarks/results is kept.
+ladder: .venv/installed
+	$(BIN)/python benchmarks/ladder.py
 
 clean:
 	rm -rf .venv

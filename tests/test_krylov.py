@@ -6,7 +6,7 @@ import scipy.sparse.linalg as sla
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from npdg.krylov import Status, cg, dense, minres
+from npdg.krylov import Status, cg, dense, lsmr, minres
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -136,3 +136,21 @@ def test_minres_residuals_never_grow_with_more_iterations():
     b = jnp.asarray(np.random.default_rng(17).normal(size=80))
     residuals = [float(minres(1e-12, k)(lambda v: a @ v, b).residual) for k in range(1, 30)]
     assert np.all(np.diff(residuals) <= 1e-12)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+@pytest.mark.parametrize("rtol", [1e-2, 1e-6])
+def test_lsmr_is_scipys_with_a_shift(shift, rtol):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(60, 20)) * np.logspace(0, -2, 20), rng.normal(size=60)
+    theirs = sla.lsmr(a, b, damp=shift**0.5, atol=rtol, btol=rtol, conlim=0)
+    ours = lsmr(rtol, 200)(lambda v: jnp.asarray(a) @ v, 20, jnp.asarray(b), shift)
+    assert int(ours.iterations) == theirs[2]
+    np.testing.assert_allclose(ours.x, theirs[0], rtol=1e-8, atol=1e-10)
+    normal = a.T @ b - (a.T @ a + shift * np.eye(20)) @ np.asarray(ours.x)
+    np.testing.assert_allclose(ours.residual, np.linalg.norm(normal) / np.linalg.norm(a.T @ b), rtol=1e-6)
+
+
+def test_lsmr_says_when_it_ran_into_its_cap():
+    a = jnp.asarray(gram(40, 40, 0, spread=6.0))
+    assert lsmr(1e-12, 5)(lambda v: a @ v, 40, jnp.ones(40), 0.0).status == Status.CAP

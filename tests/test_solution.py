@@ -33,6 +33,7 @@ def solution() -> npdg.Solution:
 def test_a_variable_coefficient_on_a_disc_is_solved(solution):
     assert solution.stop_reason == "steps"
     assert solution.steps == 25
+    assert not solution.polished  # so many steps and nothing else
     assert solution.error().rel_l2 < 1e-3
     assert solution.error().rel_h1 < 1e-2
 

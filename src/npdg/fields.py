@@ -3,7 +3,7 @@
 A field is an equinox module and a pytree of arrays only; what is constant is static or `Frozen`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -49,6 +49,20 @@ class Sine(eqx.Module):
         return jnp.sin(z)
 
 
+class Squares(eqx.Module):
+    """z²/2 for the first half of the units, another activation for the rest.
+
+    Products of inputs, and with a layer behind it functions of a quadratic form, are what layers of ridge functions
+    are slowest to learn.
+    """
+
+    rest: Callable[[Array], Array]
+
+    def __call__(self, z: Array) -> Array:
+        half = z.shape[0] // 2
+        return jnp.concatenate([z[:half] ** 2 / 2, self.rest(z[half:])])
+
+
 class Linear(eqx.Module):
     """x ↦ W x + b, started uniformly in ±1/√fan_in."""
 
@@ -67,10 +81,14 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """MLP_f(dim, width, 1, depth) of the paper's Appendix A: `depth` linear maps, a scalar result."""
+    """MLP_f(dim, width, 1, depth) of the paper's Appendix A: `depth` linear maps, a scalar result.
+
+    With `squares`, half the units of the first hidden layer are squares.
+    """
 
     layers: tuple[Linear, ...]
     activation: Callable[[Array], Array]
+    squares: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -79,6 +97,7 @@ class MLP(eqx.Module):
         depth: int,
         *,
         activation: Callable[[Array], Array] | None = None,
+        squares: bool = False,
         last_bias: bool = True,
         key: Array,
     ):
@@ -89,10 +108,12 @@ class MLP(eqx.Module):
             for k, (n_in, n_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True))
         )
         self.activation = Tanh() if activation is None else activation
+        self.squares = squares
 
     def __call__(self, x: Array) -> Array:
-        for layer in self.layers[:-1]:
-            x = self.activation(layer(x))
+        for k, layer in enumerate(self.layers[:-1]):
+            activation = Squares(self.activation) if self.squares and k == 0 else self.activation
+            x = activation(layer(x))
         return self.layers[-1](x)[0]
 
 
@@ -159,15 +180,45 @@ class Tangent(eqx.Module):
         return self.domain.cutoff(x) * slope
 
 
+class Linearised(eqx.Module):
+    """base + Σ ∂_θ net_k · c_k: a field whose trained numbers, the coefficients c, enter linearly."""
+
+    base: Frozen
+    nets: tuple[Frozen, ...]
+    coefficients: tuple[Array, ...]
+
+    @classmethod
+    def at(cls, base: Field, nets: Sequence[Field]) -> "Linearised":
+        """The base field itself, with room for a correction in the tangent spaces of the nets."""
+        return cls(Frozen(base), tuple(Frozen(net) for net in nets), tuple(jnp.zeros_like(split(n)[0]) for n in nets))
+
+    def __call__(self, x: Array) -> Array:
+        return self.base.field(x) + self.correction(x)
+
+    def correction(self, x: Array) -> Array:
+        """What is added to the base."""
+        parts = [_slope(net.field, c, x) for net, c in zip(self.nets, self.coefficients, strict=True)]
+        return jnp.sum(jnp.stack(parts))
+
+
+def _slope(net: Field, direction: Array, x: Array) -> Array:
+    vector, build = split(net)
+    return jax.jvp(lambda v: build(v)(x), (vector,), (direction,))[1]
+
+
 def split(field: Field) -> tuple[Array, Callable[[Array], Field]]:
     """The trained numbers of a field as one vector, and the function that puts such a vector back."""
-    is_frozen = lambda node: isinstance(node, Frozen)
-    trained = jax.tree.map(lambda leaf: eqx.is_inexact_array(leaf), field, is_leaf=is_frozen)
-    numbers, rest = eqx.partition(field, trained, is_leaf=is_frozen)
+    numbers, rest = _trained(field)
     vector, unravel = ravel_pytree(numbers)
     return vector, lambda v: eqx.combine(unravel(v), rest)
 
 
 def parameter_count(field: Field) -> int:
     """How many numbers of a field are trained."""
-    return split(field)[0].size
+    return sum(leaf.size for leaf in jax.tree.leaves(_trained(field)[0]))
+
+
+def _trained(field: Field) -> tuple[Field, Field]:
+    is_frozen = lambda node: isinstance(node, Frozen)
+    trained = jax.tree.map(lambda leaf: eqx.is_inexact_array(leaf), field, is_leaf=is_frozen)
+    return eqx.partition(field, trained, is_leaf=is_frozen)

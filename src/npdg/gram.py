@@ -4,6 +4,7 @@ The features are linearised once per step; a product is then one push forward an
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -29,10 +30,24 @@ class Gram(NamedTuple):
         """G v."""
         return self.pull(self.push(v))
 
+    def flat(self, v: Array) -> Array:
+        """J v, all rows in one vector."""
+        return jnp.concatenate([jnp.ravel(block) for block in self.push(v)])
+
     def dense(self) -> Array:
         """G as a matrix, for small networks."""
-        jacobian = self.rows()
-        return jacobian.T @ jacobian
+        return square(self.rows())
+
+
+def square(rows: Array, blocks: int = 4) -> Array:
+    """JᵀJ by blocks of columns, of which only those above the diagonal are multiplied."""
+    size = rows.shape[1]
+    if size < 64 * blocks:
+        return rows.T @ rows
+    edges = [size * k // blocks for k in range(blocks + 1)]
+    parts = [rows[:, start:end] for start, end in pairwise(edges)]
+    upper = {(i, j): parts[i].T @ parts[j] for i in range(blocks) for j in range(i, blocks)}
+    return jnp.block([[upper[i, j] if i <= j else upper[j, i].T for j in range(blocks)] for i in range(blocks)])
 
 
 def gram(player: Player, fields: Fields, samples: Samples) -> Gram:

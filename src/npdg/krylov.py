@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import lineax
 from jax import Array, lax
 
 Operator = Callable[[Array], Array]
@@ -221,6 +222,27 @@ def cg(rtol: float = 1e-3, max_iterations: int = 1000, *, preconditioner: Operat
         start = (x, r, z, jnp.vdot(r, z), jnp.ones((), b.dtype), jnp.zeros((), int))
         end = lax.while_loop(lambda s: (s[5] < max_iterations) & ~done(s), iterate, start)
         return _report(apply, b, end[0], end[5], done(end), end[5] >= max_iterations, rtol)
+
+    return solve
+
+
+# (v ↦ J v, the number of columns of J, b, shift) ↦ the minimiser of |J v − b|² + shift·|v|²
+RowSolver = Callable[[Operator, int, Array, float | Array], Solve]
+
+
+def lsmr(rtol: float = 1e-2, maxiter: int = 60) -> RowSolver:
+    """LSMR of min |J v − b|² + shift·|v|²; its residual is that of the normal equations, relative to |Jᵀb|."""
+
+    def solve(jacobian: Operator, size: int, b: Array, shift: float | Array = 0.0) -> Solve:
+        vector = jax.ShapeDtypeStruct((size,), b.dtype)
+        root = jnp.sqrt(jnp.asarray(shift, b.dtype))
+        operator = lineax.FunctionLinearOperator(lambda v: (jacobian(v), root * v), vector)
+        solver = lineax.LSMR(rtol=rtol, atol=0.0, max_steps=maxiter, conlim=jnp.inf)
+        found = lineax.linear_solve(operator, (b, jnp.zeros(size, b.dtype)), solver, throw=False)
+        pull = jax.linear_transpose(jacobian, vector)
+        normal = lambda v: pull(jacobian(v))[0] + shift * v
+        count = found.stats["num_steps"]
+        return _report(normal, pull(b)[0], found.value, count, count < maxiter, count >= maxiter, None)
 
     return solve
 

@@ -104,6 +104,9 @@ def _ahead(new: Field, old: Field, omega: float) -> Field:
     return new if omega == 0 else Extrapolated(new, old, omega)
 
 
+Program = Callable[[State, int], tuple[State, Info, Array]]  # some steps, compiled
+
+
 class Record(NamedTuple):
     """One line of a run's history: a step, the training seconds so far, its reports, and errors if measured."""
 
@@ -125,6 +128,7 @@ class Outcome:
     seconds: float = 0.0
     compile_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
+    program: Program | None = None
 
 
 def run(
@@ -133,6 +137,8 @@ def run(
     *,
     seconds: float | None = None,
     steps: int | None = None,
+    spent: float = 0.0,
+    program: Program | None = None,
     evaluate: Callable[[State], dict[str, float]] = lambda state: {},
     on_compiled: Callable[[float], None] = lambda seconds: None,
     on_record: Callable[[Record], None] = lambda record: None,
@@ -141,11 +147,12 @@ def run(
 ) -> Outcome:
     """Run until the training seconds or steps are used up, `should_stop` gives a reason, or it diverges.
 
-    Compilation and `evaluate` are not counted as training seconds.
+    Compilation and `evaluate` are not counted as training seconds. A run is continued by handing over its state, the
+    seconds `spent` so far, and its `program`, which is not compiled again.
     """
     began = time.perf_counter()
-    chunk = _compile(recipe, state)
-    outcome = Outcome(state, "steps", compile_seconds=time.perf_counter() - began)
+    chunk = _compile(recipe, state) if program is None else program
+    outcome = Outcome(state, "steps", seconds=spent, compile_seconds=time.perf_counter() - began, program=chunk)
     on_compiled(outcome.compile_seconds)
     per_step = None
     while True:
@@ -183,7 +190,7 @@ def _spent(taken: int, steps: int | None, left: float, per_step: float | None) -
     return None
 
 
-def _compile(recipe: Recipe, state: State) -> Callable[[State, int], tuple[State, Info, Array]]:
+def _compile(recipe: Recipe, state: State) -> Program:
     """One executable for any number of steps up to CAPACITY."""
 
     def chunk(state: State, count: Array) -> tuple[State, Info, Array]:

@@ -11,10 +11,10 @@ from npdg.fields import MLP, Centred, CutOff, Field, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.inf_sup import inf_sup
 from npdg.formulations.least_squares import least_squares
 from npdg.formulations.tangent import tangent
-from npdg.krylov import cg, minres
+from npdg.krylov import cg, lsmr, minres
 from npdg.loop import Recipe
 from npdg.pde import PDE
-from npdg.rules import Prepare, Rule, by_factors, by_products, from_optax, guarded, natural, plain, trusted
+from npdg.rules import Prepare, Rule, by_factors, by_products, by_rows, from_optax, guarded, natural, plain, trusted
 from npdg.saddle import Fields
 from npdg.settings import METHODS, Settings
 
@@ -27,6 +27,7 @@ ACTIVATIONS: dict[str, Callable[[Settings], Callable[[Array], Array]]] = {
 SOLVERS: dict[str, Callable[[Settings], Prepare]] = {
     "minres": lambda s: by_products(minres(s.minres_rtol, s.minres_max, stop=s.minres_stop)),
     "cg": lambda s: by_products(cg(s.minres_rtol, s.minres_max)),
+    "lsmr": lambda s: by_rows(lsmr(s.minres_rtol, s.minres_max)),
     "dense": lambda s: by_factors(),
 }
 RULES: dict[str, Callable[[float, Settings], Rule]] = {
@@ -39,7 +40,15 @@ RULES: dict[str, Callable[[float, Settings], Rule]] = {
 def network(settings: Settings, pde: PDE, width: int, key: Array, *, last_bias: bool) -> Field:
     """A network as the settings describe it."""
     activation = ACTIVATIONS[settings.activation](settings)
-    net = MLP(pde.dim, width, settings.depth, activation=activation, last_bias=last_bias, key=key)
+    net = MLP(
+        pde.dim,
+        width,
+        settings.depth,
+        activation=activation,
+        squares=settings.squares,
+        last_bias=last_bias,
+        key=key,
+    )
     return Centred(pde.domain, net) if settings.centred else net
 
 

@@ -4,21 +4,32 @@ from typing import Any
 
 from npdg.errors import InputError, unknown
 from npdg.problems import CARDS
-from npdg.settings import METHODS, PRESETS, Settings, default_preset, resolve
+from npdg.settings import METHODS, PRESETS, SHAPE_KEYS, Settings, default_presets, resolve
 
 
-def choose(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]) -> Settings:
-    """The settings of a preset for one problem and method, with some changed."""
+def candidates(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]) -> list[Settings]:
+    """The settings a run may use, in the order in which they are tried: one, or several networks to choose from."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     if preset == "default":
-        return _fitting(method, resolve(default_preset(method, dim), overrides))
-    paper = CARDS[problem].paper if problem in CARDS else None
-    if paper is None:
-        raise InputError(f"preset: 'paper' is not allowed for {problem}, which is not in the paper; give default.")
-    return _fitting(method, resolve(paper(method, dim), overrides))
+        presets = default_presets(method, dim)
+        if SHAPE_KEYS & overrides.keys():
+            presets = presets[:1]
+    else:
+        paper = CARDS[problem].paper if problem in CARDS else None
+        if paper is None:
+            raise InputError(f"preset: 'paper' is not allowed for {problem}, which is not in the paper; give default.")
+        presets = [paper(method, dim)]
+    # The polish computes in float64; who asks for float32 means all of it.
+    own = {"polish": False} if overrides.get("precision") == "float32" else {}
+    return [_fitting(method, resolve({**values, **own}, overrides)) for values in presets]
+
+
+def choose(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]) -> Settings:
+    """The first candidate: what a run uses unless a trial finds better."""
+    return candidates(problem, dim, method, preset, overrides)[0]
 
 
 def _fitting(method: str, settings: Settings) -> Settings:

@@ -7,13 +7,14 @@ field, the new state and a `Move` that is reported and never fed back.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
 from npdg.fields import Field, split
-from npdg.gram import Gram
-from npdg.krylov import Solve, Solver, Status, dense
+from npdg.gram import Gram, square
+from npdg.krylov import RowSolver, Solve, Solver, Status, dense
 
 SMALLEST_STEP = 1e-5  # of a guarded player, before it gives up
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-16, 1e3  # relative to the scale of the Gram matrix
@@ -38,13 +39,15 @@ class View(NamedTuple):
 class Prepared(NamedTuple):
     """A solver made ready for one Gram matrix.
 
-    `solve(g, shift)` solves (G + shift) v = g. `scale` is the size of a typical eigenvalue, and `gradient` that of
-    ½|features|², by whatever way is cheapest; both are computed only if called.
+    `solve(g, shift)` solves (G + shift) v = g. For a player whose L is ½|features|², `gradient` is that of L,
+    `descent(shift)` solves for it by whatever way is best, and `scale` is the size of a typical eigenvalue. What is
+    not called costs nothing.
     """
 
     solve: Callable[[Array, Array | float], Solve]
-    scale: Callable[[], Array]
+    descent: Callable[[Array | float], Solve]
     gradient: Callable[[], Array]
+    scale: Callable[[], Array]
 
 
 Prepare = Callable[[View], Prepared]
@@ -55,31 +58,69 @@ def by_products(solver: Solver) -> Prepare:
 
     def prepare(view: View) -> Prepared:
         gram = view.gram()
-        rayleigh = lambda v: jnp.vdot(v, gram.product(v)) / jnp.vdot(v, v)
+        solve = lambda b, shift: solver(gram.product, b, shift=shift)
         return Prepared(
-            solve=lambda b, shift: solver(gram.product, b, shift=shift),
-            scale=lambda: rayleigh(view.gradient),
+            solve,
+            descent=lambda shift: solve(view.gradient, shift),
             gradient=lambda: view.gradient,
+            scale=lambda: _rayleigh(gram, view.gradient),
+        )
+
+    return prepare
+
+
+def by_rows(solver: RowSolver) -> Prepare:
+    """A least-squares solver on the Jacobian itself, whose condition is the root of the Gram matrix's."""
+
+    def prepare(view: View) -> Prepared:
+        gram = view.gram()
+
+        def refuse(b: Array, shift: Array | float) -> Solve:
+            raise NotImplementedError("a least-squares solver has no right-hand side but its own features")
+
+        return Prepared(
+            refuse,
+            descent=lambda shift: solver(gram.flat, gram.size, -view.sense * gram.values(), shift),
+            gradient=lambda: view.gradient,
+            scale=lambda: _rayleigh(gram, view.gradient),
         )
 
     return prepare
 
 
 def by_factors() -> Prepare:
-    """Form the matrix once and factorise it for every shift: exact, for small networks."""
+    """Form the matrix once and factorise it for every shift: exact, for small networks.
+
+    The matrix is JᵀJ, or JJᵀ where there are fewer samples than parameters (the identity of Woodbury).
+    """
 
     def prepare(view: View) -> Prepared:
         gram = view.gram()
         rows = gram.rows()
-        matrix = rows.T @ rows
+        few = rows.shape[0] < gram.size
+        matrix = square(rows.T if few else rows)
         solver = dense(matrix)
-        return Prepared(
-            solve=lambda b, shift: solver(gram.product, b, shift=shift),
-            scale=lambda: jnp.trace(matrix) / gram.size,
-            gradient=lambda: view.sense * -1.0 * rows.T @ gram.values(),
-        )
+        scale = lambda: jnp.trace(matrix) / gram.size
+        gradient = lambda: -view.sense * (rows.T @ gram.values())
+        if not few:
+            solve = lambda b, shift: solver(gram.product, b, shift=shift)
+            return Prepared(solve, lambda shift: solve(gradient(), shift), gradient, scale)
+
+        def solve_by_samples(b: Array, shift: Array | float) -> Solve:
+            inner = solver(gram.product, rows @ b, shift=shift)
+            return inner._replace(x=(b - rows.T @ inner.x) / shift)
+
+        def descent(shift: Array | float) -> Solve:
+            inner = solver(gram.product, -view.sense * gram.values(), shift=shift)
+            return inner._replace(x=rows.T @ inner.x)
+
+        return Prepared(solve_by_samples, descent, gradient, scale)
 
     return prepare
+
+
+def _rayleigh(gram: Gram, v: Array) -> Array:
+    return jnp.vdot(v, gram.product(v)) / jnp.vdot(v, v)
 
 
 class Move(NamedTuple):
@@ -109,6 +150,22 @@ def natural(tau: float, prepare: Prepare, *, damping: float = 0.0) -> Rule:
     return Rule(lambda field: None, step)
 
 
+def averaged(prepare: Prepare, *, damping: float = 1e-12) -> Rule:
+    """Step k takes 1/k of the natural step, for players whose L is ½|features|² and features linear in the parameters.
+
+    Each natural step leads to the minimiser on its own samples: the parameters are the mean of those minimisers.
+    The damping is relative to the scale of G.
+    """
+
+    def step(view: View, state: Array) -> tuple[Field, Array, Move]:
+        ready = prepare(view)
+        solved = ready.descent(damping * ready.scale())
+        update = solved.x / (state + 1)
+        return _moved(view, update), state + 1, _report(view.gradient, update, solved)
+
+    return Rule(lambda field: jnp.zeros((), split(field)[0].dtype), step)
+
+
 def trusted(
     prepare: Prepare, *, damping: float = 1e-3, factors: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 30.0)
 ) -> Rule:
@@ -125,12 +182,12 @@ def trusted(
 
         def attempt(factor: Array) -> tuple[Array, Array, Solve]:
             relative = jnp.clip(state * factor, SMALLEST_DAMPING, LARGEST_DAMPING)
-            solved = ready.solve(gradient, relative * scale)
+            solved = ready.descent(relative * scale)
             # A matrix that is singular to rounding, or a step out of the net's range, is a candidate that lost.
             value = view.sense * view.value(_moved(view, solved.x))
             return jnp.where(jnp.isfinite(value), value, -jnp.inf), relative, solved
 
-        values, dampings, solves = lax.map(attempt, jnp.asarray(factors, gradient.dtype))
+        values, dampings, solves = jax.vmap(attempt)(jnp.asarray(factors, gradient.dtype))
         best = jnp.argmax(values)
         chosen = Solve(*(leaf[best] for leaf in solves))
         accepted = values[best] > view.sense * view.value(view.field)

@@ -50,16 +50,18 @@ class Settings(BaseModel):
         Literal["tanh", "softplus", "prelu", "sine"], Field(description="tanh, softplus, prelu or sine")
     ]
     softplus_beta: Positive = 1.0
+    squares: Annotated[bool, Field(description="true or false")] = False
     centred: Annotated[bool, Field(description="true or false")] = False
     dual: Annotated[Literal["network", "tangent", "exact"], Field(description="network, tangent or exact")] = "network"
     pairing: Annotated[Literal["weak", "strong"], Field(description="weak or strong")]
     metric: Annotated[Literal["gradient", "energy"], Field(description="gradient or energy")] = "gradient"
     boundary_norm: Annotated[Literal["l2", "h1", "h1-sampled"], Field(description="l2, h1 or h1-sampled")]
-    solver: Annotated[Literal["minres", "cg", "dense"], Field(description="minres, cg or dense")]
+    solver: Annotated[Literal["minres", "cg", "lsmr", "dense"], Field(description="minres, cg, lsmr or dense")]
     minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")]
     minres_max: Count
     minres_stop: Annotated[Literal["residual", "scipy"], Field(description="residual or scipy")]
     damping: NonNegative = 0.0
+    polish: Annotated[bool, Field(description="true or false")] = False
     precision: Annotated[Literal["float32", "float64"], Field(description="float32 or float64")] = "float32"
 
 
@@ -74,6 +76,11 @@ def resolve(preset: dict[str, Any], overrides: dict[str, Any]) -> Settings:
         raise InputError(
             "activation: 'prelu' has no second derivatives, which the strong residual needs; "
             "give tanh, softplus or sine, or set dual=network and pairing=weak."
+        )
+    if settings.solver == "lsmr" and settings.dual != "exact":
+        raise InputError(
+            f"solver: 'lsmr' is not allowed with dual={settings.dual}, whose systems are not least squares; "
+            "give minres or cg, or set dual=exact."
         )
     if settings.dual != "network" and settings.damping == 0:
         raise InputError(f"damping: 0 is not allowed with dual={settings.dual}, which adapts it; give 0.001, say.")
@@ -92,18 +99,25 @@ def parse(model: type[Model], values: dict[str, Any]) -> Model:
         raise InputError(f"{key}: {mistake['input']!r} is not allowed; give {allowed}.") from None
 
 
-def default_preset(method: str, dim: int) -> dict[str, Any]:
-    """Our settings for any equation of a given dimension."""
+def default_presets(method: str, dim: int) -> list[dict[str, Any]]:
+    """Our settings for any equation of a given dimension; where there are several, a short trial decides."""
     if method != "npdg":
-        return {**_NETWORKS, "n_boundary": max(400, 40 * dim), **_RATES[method]}
+        return [{**_NETWORKS, "n_boundary": max(400, 40 * dim), **_RATES[method]}]
     if dim <= EXACT_DUAL_UP_TO:
-        return {**_NETWORKS, **_EXACT}
-    return {**_NETWORKS, **_TANGENT, "n_boundary": max(400, 20 * dim)}
+        return [{**_NETWORKS, **_EXACT, **shape} for shape in (_WAVES, _DEEP, _STEPS)]
+    base = {**_NETWORKS, **_TANGENT, "n_boundary": min(max(400, 20 * dim), 1000)}
+    return [{**base, **shape} for shape in ((_WAVES_128, _DEEP_64) if dim <= SEVERAL_UP_TO else (_STEPS_256,))]
 
 
 # Up to here the residual metric with dense solves is ahead; above, a point's one residual tells too little against its
 # d first derivatives, and the gradient metric is (20-D Poisson at 40 s: 2.7e-3 against 3.8e-5).
 EXACT_DUAL_UP_TO = 12
+
+# Above, a trial of a few seconds is a few steps, which do not tell.
+SEVERAL_UP_TO = 30
+
+# A user who sets one of these has chosen the network; nothing is tried then.
+SHAPE_KEYS = frozenset({"width", "depth", "activation", "squares", "dual"})
 
 # (1 + ω) τ_φ ν = 1 makes the extrapolated dual the Riesz representative of the residual, so that u contracts by
 # 1 − τ_u/ν a step whatever τ_φ is; a small τ_φ keeps the dual networks where their linearisation holds.
@@ -134,12 +148,20 @@ _NETWORKS: dict[str, Any] = {
 _EXACT: dict[str, Any] = {
     "dual": "exact",
     "solver": "dense",
-    "width": 64,
     "n_interior": 1500,
     "n_boundary": 200,
     "damping": 1e-3,
     "precision": "float64",
+    "polish": True,
 }
+# Three shapes of u, of about the same cost a second: ridge waves; a function of squares and ridges, for what is not a
+# sum of one-dimensional functions; and steep ridges, for layers.
+_WAVES: dict[str, Any] = {"width": 48, "depth": 2, "activation": "sine", "squares": True}
+_DEEP: dict[str, Any] = {"width": 32, "depth": 3, "activation": "tanh", "squares": True}
+_STEPS: dict[str, Any] = {"width": 48, "depth": 2, "activation": "tanh", "squares": True}
+_WAVES_128: dict[str, Any] = {**_WAVES, "width": 128}
+_DEEP_64: dict[str, Any] = {**_DEEP, "width": 64}
+_STEPS_256: dict[str, Any] = {**_STEPS, "width": 256}
 _TANGENT: dict[str, Any] = {
     "dual": "tangent",
     "solver": "cg",
@@ -147,6 +169,7 @@ _TANGENT: dict[str, Any] = {
     "n_interior": 4000,
     "n_metric": 1000,
     "damping": 1e-3,
+    "polish": True,
 }
 _RATES: dict[str, dict[str, Any]] = {
     "npdg-flat": {"tau_u": 1e-2, "tau_phi": 1e-2, "tau_psi": 1e-2, "omega": 1.0},

@@ -10,16 +10,17 @@ import jax
 import numpy as np
 from jax import Array
 
-from npdg import methods
+from npdg.certificate import affordable, error_estimate
 from npdg.errors import InputError
 from npdg.evaluation import Errors, error_meter
-from npdg.fields import Field
-from npdg.loop import Outcome, Record, initial, run
+from npdg.fields import Field, Linearised
+from npdg.loop import Record
 from npdg.pde import PDE
-from npdg.presets import choose
+from npdg.presets import candidates
 from npdg.settings import Settings
+from npdg.stages import Hooks, call, precision, train
 
-LIVE_POINTS, FINAL_POINTS = 10_000, 100_000
+FINAL_POINTS = 100_000
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Solution:
     seconds: float = 0.0
     compile_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
+    tried: tuple[str, ...] = ()
 
     def __call__(self, x: Any) -> np.ndarray:
         """u at the points `x (n, d)`, or at one point `(d,)`."""
@@ -48,18 +50,38 @@ class Solution:
         return self._evaluate(jax.grad(self.u), x)
 
     def _evaluate(self, function: Callable[[Array], Array], x: Any) -> np.ndarray:
-        points = np.asarray(x, dtype=self.settings.precision)
+        points = np.asarray(x, dtype=self.precision)
         if points.ndim not in (1, 2) or points.shape[-1] != self.pde.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pde.dim}).")
-        with precision(self.settings.precision):
+        with precision(self.precision):
             batch = jax.numpy.asarray(points)
             return np.asarray(function(batch) if batch.ndim == 1 else jax.vmap(function)(batch))
+
+    @property
+    def polished(self) -> bool:
+        """Whether u is a network with a linear correction in its tangent space."""
+        return isinstance(self.u, Linearised)
+
+    @property
+    def precision(self) -> str:
+        """float32 or float64, as the numbers of u are."""
+        return str(jax.tree.leaves(self.u)[0].dtype)
+
+    def error_estimate(self, seed: int = 0) -> float | None:
+        """The certificate: an estimate of the relative H¹-seminorm error that does not look at the exact solution.
+
+        None where u has no second derivatives (PReLU), which the residual needs.
+        """
+        if self.settings.activation == "prelu":
+            return None
+        with precision("float64" if affordable(self.u) else self.precision):
+            return error_estimate(self.pde, self.u, seed)
 
     def error(self, n: int = FINAL_POINTS, seed: int = 1) -> Errors:
         """Relative L² and H¹-seminorm errors against the exact solution, on n fresh points."""
         if self.pde.exact is None:
             raise InputError("error: this equation has no exact solution to compare with; give PDE(exact=...).")
-        with precision(self.settings.precision):
+        with precision(self.precision):
             return error_meter(self.pde, n, seed)(self.u)
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -91,6 +113,7 @@ def solve(
     preset: str = "default",
     callbacks: Sequence[Callable[[Record], None]] = (),
     on_compiled: Callable[[float], None] = lambda seconds: None,
+    on_chosen: Callable[[Settings], None] = lambda settings: None,
     should_stop: Callable[[], str | None] = lambda: None,
     **settings: Any,
 ) -> Solution:
@@ -101,23 +124,13 @@ def solve(
     """
     if not isinstance(pde, PDE):
         raise InputError(f"pde: {type(pde).__name__} is not allowed; give an npdg.PDE.")
-    chosen = choose(pde.name, pde.dim, method, preset, settings)
+    options = candidates(pde.name, pde.dim, method, preset, settings)
     _check_budget(seconds, steps, seed)
     if seconds is None and steps is None:
         seconds = 60.0
-    with precision(chosen.precision):
-        recipe = methods.recipe(pde, method, chosen)
-        meter = error_meter(pde, LIVE_POINTS) if pde.exact is not None else None
-        outcome: Outcome = run(
-            recipe,
-            initial(recipe, seed),
-            seconds=seconds,
-            steps=steps,
-            evaluate=lambda state: vars(meter(state.fields["u"])) if meter else {},
-            on_compiled=on_compiled,
-            on_record=lambda record: _call(callbacks, record),
-            should_stop=should_stop,
-        )
+    hooks = Hooks(lambda record: call(callbacks, record), on_compiled, on_chosen, should_stop)
+    trained = train(pde, method, options, seconds=seconds, steps=steps, seed=seed, hooks=hooks)
+    outcome = trained.outcome
     if outcome.stop_reason == "diverged":
         warnings.warn(f"diverged: {outcome.detail}", RuntimeWarning, stacklevel=2)
     return Solution(
@@ -125,7 +138,7 @@ def solve(
         outcome.state.fields["u"],
         method,
         preset,
-        chosen,
+        trained.settings,
         seed,
         outcome.stop_reason,
         outcome.detail,
@@ -133,6 +146,7 @@ def solve(
         outcome.seconds,
         outcome.compile_seconds,
         outcome.history,
+        tuple(str(trial) for trial in trained.tried),
     )
 
 
@@ -141,16 +155,6 @@ def load(path: str | Path, pde: PDE | None = None) -> Solution:
     from npdg.runs import store
 
     return store.load(Path(path), pde)
-
-
-def precision(name: str):
-    """The context in which jax computes in float32 or float64; the user's own mode comes back after it."""
-    return jax.enable_x64(name == "float64")
-
-
-def _call(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
-    for callback in callbacks:
-        callback(record)
 
 
 def _check_budget(seconds: float | None, steps: int | None, seed: int) -> None:

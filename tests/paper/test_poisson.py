@@ -22,6 +22,15 @@ def test_the_exact_solution_solves_the_equation(dim):
         np.testing.assert_allclose(pde.boundary.data(x), jnp.sum(jnp.sin(jnp.pi / 2 * x)), rtol=1e-14)
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("solution", ["sines", "cosines", "paraboloid", "packet"])
+def test_the_other_solutions_solve_their_equations(solution):
+    pde = find("poisson").build(4, solution=solution)
+    assert pde.exact is not None
+    for x in jax.random.uniform(jax.random.key(0), (5, 4)):
+        np.testing.assert_allclose(pde.residual(pde.exact, x), 0, atol=1e-12)
+
+
 def test_norms_of_table_3():
     """‖u*‖ and ‖∇u*‖ in L²(Ω, μ): 6.4402 and 3.5124 in 10-D (E sin = 2/π, E sin² = E cos² = ½)."""
     x = jax.random.uniform(jax.random.key(0), (200_000, 10))

@@ -1,4 +1,8 @@
-"""Poisson's equation on the unit cube (Sec. 5.1): −Δu = f, u = g, with u* = Σ sin(π x_k / 2)."""
+"""Poisson's equation on the unit cube (Sec. 5.1): −Δu = f, u = g, with u* = Σ sin(π x_k / 2), or another u*.
+
+The other solutions are harder in one way each: `cosines` has a higher frequency, `paraboloid` is |x|², and `packet`
+is not a sum of one-dimensional functions: exp(−|x − c|²) sin Σ x_k with c the centre of the cube.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +12,10 @@ from npdg.problems.paper import COMMON
 if TYPE_CHECKING:
     from npdg.pde import PDE
 
+SOLUTIONS = ("sines", "cosines", "paraboloid", "packet")
 
-def build(dim: int) -> "PDE":
+
+def build(dim: int, solution: str = "sines") -> "PDE":
     """The equation in any dimension."""
     import jax.numpy as jnp
 
@@ -17,14 +23,35 @@ def build(dim: int) -> "PDE":
     from npdg.domains import Box
     from npdg.pde import PDE, Dirichlet
 
-    exact = lambda x: jnp.sum(jnp.sin(jnp.pi / 2 * x))
+    def packet(x: Any) -> tuple[Any, Any, Any]:
+        """exp(−|x − c|²), sin Σx and cos Σx: what the packet and its Laplacian are made of."""
+        return jnp.exp(-jnp.sum((x - 0.5) ** 2)), jnp.sin(jnp.sum(x)), jnp.cos(jnp.sum(x))
+
+    def packet_source(x: Any) -> Any:
+        bell, sine, cosine = packet(x)
+        bell_laplacian = (4 * jnp.sum((x - 0.5) ** 2) - 2 * dim) * bell
+        return -(bell_laplacian * sine - 4 * jnp.sum(x - 0.5) * bell * cosine - dim * bell * sine)
+
+    exact, source = {
+        "sines": (
+            lambda x: jnp.sum(jnp.sin(jnp.pi / 2 * x)),
+            lambda x: (jnp.pi / 2) ** 2 * jnp.sum(jnp.sin(jnp.pi / 2 * x)),
+        ),
+        "cosines": (
+            lambda x: jnp.sum(jnp.cos(jnp.pi * x)),
+            lambda x: jnp.pi**2 * jnp.sum(jnp.cos(jnp.pi * x)),
+        ),
+        "paraboloid": (lambda x: jnp.vdot(x, x), lambda x: jnp.full((), -2.0 * dim, x.dtype)),
+        "packet": (lambda x: packet(x)[0] * packet(x)[1], packet_source),
+    }[solution]
     return PDE(
         Box(0.0, 1.0, dim=dim),
         flux=lambda u, x: grad(u)(x),
-        source=lambda x: (jnp.pi / 2) ** 2 * exact(x),
+        source=source,
         boundary=Dirichlet(exact),
         exact=exact,
         name="poisson",
+        options={"solution": solution},
     )
 
 
@@ -53,8 +80,10 @@ def paper(method: str, dim: int) -> dict[str, Any]:
 CARD = Card(
     name="poisson",
     title="Poisson's equation on the unit cube",
-    equation="−Δu = (π²/4) Σ sin(πx_k/2) in (0,1)^d,  u = Σ sin(πx_k/2) on the boundary",
+    equation="−Δu = f in (0,1)^d,  u = g on the boundary;  u* = Σ sin(πx_k/2), Σ cos(πx_k) (solution=cosines), "
+    "|x|² (paraboloid) or exp(−|x − c|²) sin Σx_k (packet)",
     default_dim=10,
     build=build,
     paper=paper,
+    options={"solution": SOLUTIONS},
 )

@@ -29,7 +29,10 @@ def solve(
 
     stem = f"{pde.name.replace('.py:', '-')}-{pde.dim}d-{request.method}"
     directory = store.new_directory(request.out, stem)
-    store.write_config(directory, pde, request.method, request.preset, request.seed, settings)
+    write_config = lambda chosen: store.write_config(
+        directory, pde, request.method, request.preset, request.seed, chosen
+    )
+    write_config(settings)
     title = f"{pde.name} {pde.dim}-D, {request.method}, {settings.precision}"
     with Display(console, title, seconds, request.steps) as display, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # divergence is reported by the exit code and one line
@@ -42,6 +45,7 @@ def solve(
             preset=request.preset,
             callbacks=[store.MetricsFile(directory), display],
             on_compiled=display.on_compiled,
+            on_chosen=write_config,
             should_stop=should_stop,
             **request.settings,
         )

@@ -48,9 +48,11 @@ def _curves(solution: Solution) -> list[tuple[str, list[float], list[int], list[
     if measured:
         seconds, steps = [r.seconds for r in measured], [r.step for r in measured]
         return [(LABELS[key], seconds, steps, [r.errors[key] for r in measured]) for key in measured[0].errors]
-    rows = solution.history
-    names = rows[0].terms if rows else {}
-    return [(n, [r.seconds for r in rows], [r.step for r in rows], [abs(r.terms[n]) for r in rows]) for n in names]
+    curves = []
+    for name in solution.history[0].terms if solution.history else {}:
+        rows = [r for r in solution.history if name in r.terms]  # a later stage may have other terms
+        curves.append((name, [r.seconds for r in rows], [r.step for r in rows], [abs(r.terms[name]) for r in rows]))
+    return curves
 
 
 def slice_figure(solution: Solution) -> Figure:

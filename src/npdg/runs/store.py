@@ -25,7 +25,8 @@ from npdg.settings import Settings, parse
 
 if TYPE_CHECKING:
     from npdg.pde import PDE
-    from npdg.solution import Solution
+from npdg.polish import as_float64
+from npdg.solution import Solution
 
 ARRAYS, CONFIG, RESULT, METRICS, ENVIRONMENT = (
     "solution.npz",
@@ -63,10 +64,12 @@ class MetricsFile:
 
     def __call__(self, record: Record) -> None:
         row = _row(record)
+        first = self.columns is None
+        # The stages of a run may report different terms; the first one names the columns.
+        self.columns = self.columns or list(row)
         with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(row))
-            if self.columns is None:
-                self.columns = list(row)
+            writer = csv.DictWriter(file, fieldnames=self.columns, restval="", extrasaction="ignore")
+            if first:
                 writer.writeheader()
             writer.writerow(row)
 
@@ -83,7 +86,7 @@ def _row(record: Record) -> dict[str, Any]:
 
 
 def _record(row: dict[str, str]) -> Record:
-    part = lambda prefix: {k.removeprefix(prefix): v for k, v in row.items() if k.startswith(prefix)}
+    part = lambda prefix: {k.removeprefix(prefix): v for k, v in row.items() if k.startswith(prefix) and v}
     return Record(
         step=int(row["step"]),
         seconds=float(row["seconds"]),
@@ -129,15 +132,17 @@ def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
         "method": solution.method,
         "preset": solution.preset,
         "seed": solution.seed,
-        "precision": solution.settings.precision,
+        "precision": solution.precision,
         "steps": solution.steps,
         "seconds": solution.seconds,
         "compile_seconds": solution.compile_seconds,
         "rel_l2": errors.rel_l2 if errors else None,
         "rel_h1": errors.rel_h1 if errors else None,
-        "error_estimate": None,
+        "error_estimate": solution.error_estimate(),
         "stop_reason": solution.stop_reason,
         "detail": solution.detail,
+        "tried": list(solution.tried),
+        "polished": solution.polished,
         "run_dir": str(directory),
     }
 
@@ -193,6 +198,7 @@ def _commit() -> str | None:
 
 def load(directory: Path, pde: PDE | None) -> Solution:
     """Read a solution back; its arrays are laid into a network built from its configuration."""
+    from npdg.fields import Linearised
     from npdg.solution import Solution, precision
 
     missing = [name for name in (ARRAYS, CONFIG, RESULT) if not (directory / name).is_file()]
@@ -207,6 +213,10 @@ def load(directory: Path, pde: PDE | None) -> Solution:
     result = json.loads((directory / RESULT).read_text())
     with precision(settings.precision):
         template = methods.primal(pde, settings, jax.random.key(0))
+    with precision("float64" if result["polished"] else settings.precision):
+        if result["polished"]:
+            net = as_float64(template)
+            template = Linearised.at(net, (net,))
         u = _fill(template, directory / ARRAYS)
     with (directory / METRICS).open(newline="") as file:
         history = [_record(row) for row in csv.DictReader(file)]
@@ -223,6 +233,7 @@ def load(directory: Path, pde: PDE | None) -> Solution:
         result["seconds"],
         result["compile_seconds"],
         history,
+        tuple(result["tried"]),
     )
 
 

@@ -1,0 +1,95 @@
+"""An error estimate that needs no exact solution.
+
+The error e of u solves the linearised equation with u's residual on the right and its mismatch on the boundary. It is
+sought in a space richer than training used, on fresh points; twice, independently, so that sampling noise, which is
+not the same in both, does not count: |∇e|² is estimated by the mean of ∇e₁·∇e₂.
+
+Small networks: least squares in the strong residual, exactly, in the tangent space of u and another one beside it.
+Large ones: the saddle of the gradient metric, φ and u in the tangent space of u enriched by waves, by conjugate
+gradients.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from npdg import polish
+from npdg.calculus import grad
+from npdg.evaluation import BATCH
+from npdg.fields import MLP, Centred, Field, Linearised, Sine, split
+from npdg.formulations.tangent import tangent
+from npdg.krylov import cg
+from npdg.loop import Recipe, State, initial, step
+from npdg.pde import PDE
+from npdg.rules import by_products, natural
+
+WAVES = 32
+MOVE = 0.1  # how far along its correction a network is moved to give a second tangent space
+
+
+def affordable(u: Field) -> bool:
+    """Whether the estimate is by dense least squares, in float64."""
+    return polish.affordable(_network(u))
+
+
+def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> float:
+    """‖∇(u − u*)‖/‖∇u*‖ as far as it can be seen without u*."""
+    keys = jax.random.split(jax.random.key(seed), 4)
+    if affordable(u):
+        u = polish.as_float64(u)
+        recipe = polish.correction(pde, u, _richer(pde, u, keys[0]), per_parameter=3)
+    else:
+        recipe = _krylov(pde, Linearised.at(u, (u, _waves(pde, keys[0], split(u)[0].dtype))))
+    state = initial(recipe, 0)
+    solve = jax.jit(lambda key: step(recipe, State(state.fields, state.rules, key, state.step))[0].fields["u"])
+    first, second = solve(keys[1]), solve(keys[2])
+    x = pde.domain.sample_interior(keys[3], points).x
+
+    @jax.jit
+    def means(first: Linearised, second: Linearised) -> Array:
+        def products(x: Array) -> Array:
+            one, two, whole = grad(first.correction)(x), grad(second.correction)(x), grad(first)(x)
+            return jnp.stack([jnp.vdot(one, two), jnp.vdot(whole, whole)])
+
+        return jnp.mean(lax.map(products, x, batch_size=min(BATCH, points)), axis=0)
+
+    error, norm = (float(m) for m in means(first, second))
+    relative = (max(error, 0.0) / (norm if norm > 0 else 1.0)) ** 0.5
+    return max(relative, 2 * float(jnp.finfo(x.dtype).eps))  # rounding errors have no equation
+
+
+def _network(u: Field) -> Field:
+    return u.nets[0].field if isinstance(u, Linearised) else u
+
+
+def _richer(pde: PDE, u: Field, key: Array) -> tuple[Field, ...]:
+    """The network whose tangent space u used, and others for what that space does not hold."""
+    waves = _waves(pde, key, jnp.float64)
+    if not isinstance(u, Linearised):
+        return u, waves
+    # What the polish could not see is of second order in its correction: the tangent space a little further along it.
+    vector, build = split(_network(u))
+    direction = u.coefficients[0]
+    length = jnp.maximum(jnp.linalg.norm(direction), MOVE)
+    return _network(u), build(vector + MOVE * direction / length), waves
+
+
+def _waves(pde: PDE, key: Array, dtype: Any) -> Field:
+    """A network of ridge waves, whose tangent space holds functions that u's training did not know."""
+    net = MLP(pde.dim, WAVES, 2, activation=Sine(), last_bias=False, key=key)
+    net = eqx.tree_at(lambda n: n.layers[0].weight, net, 2 * net.layers[0].weight)
+    return Centred(pde.domain, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), net))
+
+
+def _krylov(pde: PDE, enriched: Linearised) -> Recipe:
+    solver = by_products(cg(1e-4, 600))
+    boundary = min(max(400, 20 * pde.dim), 1000)
+    return Recipe(
+        saddle=tangent(pde),
+        start=lambda key: {"u": enriched},
+        rules={"phi": natural(1.0, solver, damping=1e-6), "u": natural(1.0, solver, damping=1e-6)},
+        sizes={"interior": 4000, "metric": 1000, "boundary": boundary},
+    )

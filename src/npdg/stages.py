@@ -1,0 +1,129 @@
+"""The stages of a run: a trial where there is a choice of networks, the training itself, the linear polish.
+
+Each is a run of the one loop; what they share is the clock. A run of given steps is those steps and nothing else.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from npdg import methods, polish
+from npdg.evaluation import error_meter
+from npdg.loop import Outcome, Record, State, initial, run
+from npdg.pde import PDE
+from npdg.settings import Settings
+from npdg.trial import Start, choose_start, judge
+
+LIVE_POINTS = 10_000
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What the caller wants to hear, and whether it wants to stop."""
+
+    on_record: Callable[[Record], None]
+    on_compiled: Callable[[float], None]
+    on_chosen: Callable[[Settings], None]
+    should_stop: Callable[[], str | None]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The settings a run came to, how it ended, and what was tried before."""
+
+    settings: Settings
+    outcome: Outcome
+    tried: tuple[Start, ...]
+
+
+def precision(name: str):
+    """The context in which jax computes in float32 or float64; the user's own mode comes back after it."""
+    return jax.enable_x64(name == "float64")
+
+
+def train(
+    pde: PDE, method: str, options: list[Settings], *, seconds: float | None, steps: int | None, seed: int, hooks: Hooks
+) -> Trained:
+    """Choose among the options, train, polish."""
+    evaluate = _meter(pde, options[0].precision)
+    free = seconds is not None and steps is None
+    tried: list[Start] = []
+    if seconds is not None and steps is None and len(options) > 1:
+        start, tried = choose_start(
+            pde, method, options, seed, seconds, precision, evaluate=evaluate, should_stop=hooks.should_stop
+        )
+        settings, recipe, outcome = start.settings, start.recipe, start.outcome
+    else:
+        settings = options[0]
+        with precision(settings.precision):
+            recipe = methods.recipe(pde, method, settings)
+            outcome = Outcome(initial(recipe, seed), "seconds")
+    hooks.on_chosen(settings)
+    for record in outcome.history:
+        if record.errors or pde.exact is None:
+            hooks.on_record(record)
+    polishes = free and settings.polish and polish.affordable(outcome.state.fields["u"])
+    compiled = sum(trial.outcome.compile_seconds for trial in tried)
+    if outcome.stop_reason == "seconds":
+        before, reserved = outcome, polish.seconds_of(seconds) if polishes and seconds is not None else 0.0
+        with precision(settings.precision):
+            outcome = run(
+                recipe,
+                before.state,
+                seconds=None if seconds is None else seconds - reserved,
+                steps=steps,
+                spent=max((trial.outcome.seconds for trial in tried), default=0.0),
+                program=before.program,
+                on_compiled=lambda more: hooks.on_compiled(compiled + more),
+                on_record=hooks.on_record,
+                evaluate=evaluate,
+                should_stop=hooks.should_stop,
+            )
+        outcome.history = before.history + outcome.history
+        outcome.compile_seconds += compiled
+    if polishes and outcome.stop_reason == "seconds":
+        outcome = _polish(pde, outcome, seconds, seed, hooks)
+    return Trained(settings, outcome, tuple(tried))
+
+
+def _polish(pde: PDE, trained: Outcome, seconds: float | None, seed: int, hooks: Hooks) -> Outcome:
+    """The linear correction, taken if it is better on fresh points."""
+    with precision("float64"):
+        merit = judge(pde)
+        u = polish.as_float64(trained.state.fields["u"])
+        recipe = polish.correction(pde, u, (u,))
+        start: State = eqx.tree_at(lambda s: s.step, initial(recipe, seed), trained.state.step)
+        evaluate = _meter(pde, "float64")
+        outcome = run(
+            recipe, start, seconds=seconds, spent=trained.seconds, evaluate=evaluate, should_stop=hooks.should_stop
+        )
+        better = merit(outcome.state.fields) < merit({"u": u})
+    if not better:
+        trained.seconds = outcome.seconds
+        trained.detail = "the linear correction was not better and was left out"
+        return trained
+    for record in outcome.history:
+        if record.errors or pde.exact is None:
+            hooks.on_record(record)
+    outcome.history = trained.history + outcome.history
+    outcome.compile_seconds += trained.compile_seconds
+    if outcome.stop_reason == "diverged":  # it had been better before that
+        outcome.stop_reason, outcome.detail = "seconds", ""
+    return outcome
+
+
+def _meter(pde: PDE, at: str) -> Callable[[Any], dict[str, float]]:
+    if pde.exact is None:
+        return lambda state: {}
+    with precision(at):
+        meter = error_meter(pde, LIVE_POINTS)
+    return lambda state: vars(meter(state.fields["u"]))
+
+
+def call(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
+    """Every callback, in order."""
+    for callback in callbacks:
+        callback(record)

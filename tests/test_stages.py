@@ -1,0 +1,170 @@
+"""The stages of a run: the trial of networks, the linear polish; and the certificate, which asks a larger space."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import npdg
+from npdg import evaluation, grad, polish, trial
+from npdg.certificate import error_estimate
+from npdg.fields import MLP, Linearised, Sine, Squares, Tanh, split
+from npdg.gram import square
+from npdg.krylov import lsmr
+from npdg.loop import Recipe, State, initial, step
+from npdg.presets import candidates
+from npdg.rules import Move, Rule, View, averaged, by_factors, by_rows
+from npdg.stages import precision
+
+
+def equation(frequency: float = 2.0) -> npdg.PDE:
+    exact = lambda x: jnp.sin(frequency * x[0]) * jnp.exp(x[1])
+    return npdg.PDE(
+        npdg.Box(0.0, 1.0, dim=2),
+        flux=lambda u, x: grad(u)(x),
+        source=lambda x: (frequency**2 - 1) * exact(x),
+        boundary=npdg.Dirichlet(exact),
+        exact=exact,
+    )
+
+
+def net(key: int = 0, **keywords: Any) -> MLP:
+    return MLP(2, 12, 2, activation=Sine(), squares=True, key=jax.random.key(key), **keywords)
+
+
+def test_squares_are_half_of_the_first_layer():
+    z = jnp.arange(1.0, 8.0)
+    np.testing.assert_allclose(Squares(Tanh())(z), [0.5, 2.0, 4.5, *np.tanh([4.0, 5.0, 6.0, 7.0])], rtol=1e-6)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_linearised_field_is_its_base_plus_directional_derivatives():
+    base, other = net(0), net(1)
+    field = Linearised.at(base, (base, other))
+    x = jnp.array([0.3, -0.2])
+    assert field(x) == base(x)
+    vector, build = split(field)
+    assert vector.size == split(base)[0].size + split(other)[0].size  # the base itself is not trained
+    c = jax.random.normal(jax.random.key(2), vector.shape)
+    first = split(base)[0].size
+    slopes = [jax.grad(lambda v, n=n: split(n)[1](v)(x))(split(n)[0]) for n in (base, other)]
+    np.testing.assert_allclose(build(c)(x), base(x) + slopes[0] @ c[:first] + slopes[1] @ c[first:], rtol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("columns", [30, 400])
+def test_the_square_by_blocks_is_the_square(columns):
+    rows = jax.random.normal(jax.random.key(0), (50, columns))
+    np.testing.assert_allclose(square(rows), rows.T @ rows, rtol=1e-12, atol=1e-12)
+
+
+def seen(recipe: Recipe, state: State, look: Callable[[View], Any]) -> Any:
+    """What `look` makes of the view of u's rule in a step, compiled."""
+
+    def one(state: State) -> Any:
+        found: list[Any] = []
+
+        def watch(view: View, state: Any) -> Any:
+            found.append(look(view))
+            return view.field, state, Move(*[jnp.zeros(())] * 5)
+
+        spy = Rule(recipe.rules["u"].init, watch)
+        step(replace(recipe, rules={"u": spy}), state)
+        return found[0]
+
+    return jax.jit(one)(state)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("interior", [300, 12])  # more rows than parameters, and fewer
+def test_every_way_to_the_descent_direction_is_the_same(interior):
+    shift = 0.3
+    recipe = polish.correction(equation(), net(), (net(),))
+    recipe = replace(recipe, sizes={"interior": interior, "boundary": 5})
+
+    def look(view: View) -> Any:
+        gram, factors, rows = view.gram(), by_factors()(view), by_rows(lsmr(1e-12, 500))(view)
+        ways = (factors.descent(shift).x, rows.descent(shift).x, factors.solve(factors.gradient(), shift).x)
+        return gram.rows(), gram.values(), ways, (factors.gradient(), rows.gradient())
+
+    rows, values, ways, gradients = seen(recipe, initial(recipe, 0), look)
+    truth = np.linalg.solve(rows.T @ rows + shift * np.eye(rows.shape[1]), rows.T @ values)
+    for way in ways:
+        np.testing.assert_allclose(way, truth, rtol=1e-6, atol=1e-9)
+    for gradient in gradients:
+        np.testing.assert_allclose(gradient, rows.T @ values, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+def test_averaged_steps_are_the_mean_of_the_batches_minimisers():
+    pde, u = equation(), net()
+    recipe = polish.correction(pde, u, (u,))
+    recipe = replace(recipe, sizes={"interior": 150, "boundary": 40}, rules={"u": averaged(by_factors())})
+    one = jax.jit(lambda state: step(recipe, state)[0])
+    start = initial(recipe, 0)
+    # A first step alone is the minimiser on its samples, which depend on the number of the step.
+    alone = [one(eqx.tree_at(lambda s: s.step, start, jnp.asarray(k))) for k in range(3)]
+    x = jnp.array([0.4, 0.7])
+    values = [float(state.fields["u"](x)) for state in alone]
+    # Up to the damping, which holds to where the step began.
+    np.testing.assert_allclose(one(one(one(start))).fields["u"](x), np.mean(values), atol=0.05 * np.std(values))
+
+
+def test_polish_gains_and_is_saved_and_loaded(tmp_path):
+    solution = npdg.solve(equation(), seconds=2.0, seed=0, width=16, n_interior=200, n_boundary=40)
+    assert solution.polished
+    assert solution.precision == "float64"
+    trained = next(r for r in solution.history if r.errors).errors["rel_h1"]
+    assert solution.error().rel_h1 < 1e-2 * trained
+    x = np.array([[0.1, 0.9], [0.5, 0.5]])
+    again = npdg.load(solution.save(tmp_path / "run"), equation())
+    np.testing.assert_array_equal(again(x), solution(x))
+    assert all(not s.polish for s in candidates("mine", 2, "npdg", "default", {"precision": "float32"}))
+
+
+def test_the_better_network_is_taken_and_the_first_convincing_one_at_once():
+    options = candidates("mine", 2, "npdg", "default", {"n_interior": 200, "n_boundary": 40})
+    assert len({(s.activation, s.depth) for s in options}) == len(options) == 3
+    poor = options[0].model_copy(update={"width": 1})
+    good = options[0].model_copy(update={"width": 16})
+    best, tried = trial.choose_start(equation(), "npdg", [poor, good], 0, 3.0, precision)
+    assert best.merit == min(t.merit for t in tried)
+    assert best.settings == good
+    best, tried = trial.choose_start(equation(), "npdg", [good, poor], 0, 3.0, precision)
+    assert tried == [best]
+    assert best.ratio <= trial.CONVINCING
+
+
+def test_who_chooses_the_network_gets_no_trial():
+    assert len(candidates("mine", 5, "npdg", "default", {"depth": 3})) == 1
+    assert len(candidates("poisson", 10, "npdg", "paper", {})) == 1
+    assert len(candidates("mine", 5, "pd-adam", "default", {})) == 1
+
+
+def test_certificate_is_within_a_factor_two():
+    """Of an early field, and of its polished successor, neither of which the estimate compares with the exact one."""
+    pde = equation(6.0)
+    rough = npdg.solve(pde, steps=8, width=16, n_interior=200, n_boundary=40)
+    estimate = rough.error_estimate()
+    assert estimate is not None
+    assert 0.5 < estimate / rough.error().rel_h1 < 2
+    with precision("float64"):
+        u = polish.as_float64(rough.u)
+        recipe = polish.correction(pde, u, (u,))
+        polished = jax.jit(lambda state: step(recipe, state)[0])(initial(recipe, 0)).fields["u"]
+        error = evaluation.error_meter(pde, 5000)(polished).rel_h1
+        assert error < 0.5 * rough.error().rel_h1
+        assert 0.5 < error_estimate(pde, polished) / error < 2
+
+
+def test_certificate_of_a_large_network_is_by_conjugate_gradients(monkeypatch):
+    monkeypatch.setattr(polish, "LARGEST", 10)
+    rough = npdg.solve(equation(), steps=6, width=16, n_interior=200, n_boundary=40)
+    estimate = rough.error_estimate()
+    assert estimate is not None
+    assert 0.5 < estimate / rough.error().rel_h1 < 2
