@@ -112,7 +112,7 @@ def test_averaged_steps_are_the_mean_of_the_batches_minimisers():
     x = jnp.array([0.4, 0.7])
     values = [float(state.fields["u"](x)) for state in alone]
     # Up to the damping, which holds to where the step began.
-    np.testing.assert_allclose(one(one(one(start))).fields["u"](x), np.mean(values), atol=0.05 * np.std(values))
+    np.testing.assert_allclose(one(one(one(start))).fields["u"](x), np.mean(values), atol=0.05 * float(np.std(values)))
 
 
 def test_polish_gains_and_is_saved_and_loaded(tmp_path):
