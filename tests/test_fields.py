@@ -5,7 +5,7 @@ import pytest
 
 from npdg import Box
 from npdg.fields import MLP, CutOff, Extrapolated, Frozen, PReLU, Sine, Softplus, Tanh, parameter_count, split
-from npdg.runs.sizes import parameters
+from npdg.sizes import parameters
 
 
 @pytest.mark.parametrize(("dim", "width", "depth"), [(50, 256, 6), (10, 256, 4), (3, 5, 2), (2, 7, 1)])

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import npdg
-from npdg import evaluation, grad, polish, trial
+from npdg import evaluation, grad, polish, stages, trial
 from npdg.certificate import error_estimate
 from npdg.fields import MLP, Linearised, Sine, Squares, Tanh, split
 from npdg.gram import square
 from npdg.krylov import lsmr
-from npdg.loop import Recipe, State, initial, step
+from npdg.loop import Outcome, Recipe, Record, State, initial, step
 from npdg.presets import candidates
 from npdg.rules import Move, Rule, View, averaged, by_factors, by_rows
 from npdg.stages import precision
@@ -168,3 +168,24 @@ def test_certificate_of_a_large_network_is_by_conjugate_gradients(monkeypatch):
     estimate = rough.error_estimate()
     assert estimate is not None
     assert 0.5 < estimate / rough.error().rel_h1 < 2
+
+
+def run_of(merits: list[float]) -> Outcome:
+    history = [Record(k + 1, k + 1.0, {"residual": merit}, {}, {}, {}) for k, merit in enumerate(merits)]
+    return Outcome(State({}, {}, jnp.zeros(()), jnp.zeros(())), "seconds", seconds=float(len(merits)), history=history)
+
+
+def test_a_plateau_is_noticed_and_progress_is_not_called_one():
+    assert "plateau" in stages._plateau(run_of([1.0] * 10 + [0.1, 0.11] * 10))
+    assert stages._plateau(run_of([0.8**k for k in range(30)])) == ""
+    assert stages._plateau(run_of([1.0, 1.0, 1.0])) == ""  # too few steps to tell
+
+
+def test_a_budget_below_one_step_is_said():
+    assert "one step took 1.0 s" in stages._short(run_of([1.0]), 0.1)
+    assert stages._short(run_of([1.0, 1.0]), 0.1) == ""
+
+
+def test_a_network_too_large_for_the_memory_is_refused():
+    with pytest.raises(npdg.InputError, match="solver=cg"):
+        npdg.solve(equation(), steps=1, width=65536)

@@ -60,14 +60,16 @@ def show(
     set_: Assignments = None,
 ) -> None:
     """The equation, its settings, the sizes of its networks and an estimate of the memory."""
-    from npdg.runs import sizes
+    from npdg import sizes
+    from npdg.presets import candidates
     from npdg.runs.config import read_request
 
     request, target = read_request(
         {"problem": problem, "dim": dim, "method": method, "preset": preset}, set_ or [], None
     )
     name, dim_, equation = _describe(target)
-    settings = _settings(name, dim_, request.method, request.preset, request.settings)
+    options = candidates(name, dim_, request.method, request.preset, request.settings)
+    settings = options[0]
     console = Console()
     console.print(f"{name}, dimension {dim_}", style="bold", highlight=False)
     console.print(equation, highlight=False)
@@ -75,6 +77,13 @@ def show(
     for key, value in {**settings.model_dump(), **sizes.estimate(settings, dim_)}.items():
         table.add_row(f"  {key}", f"{value:g}" if isinstance(value, float) else str(value))
     console.print(table)
+    if len(options) > 1:
+        console.print("A run of given seconds tries these networks in turn, and takes the first that does well:")
+        for option in options:
+            squares = " and squares" if option.squares else ""
+            console.print(
+                f"  {option.activation}{squares}, width {option.width}, depth {option.depth}", highlight=False
+            )
 
 
 @app.command()
@@ -94,6 +103,7 @@ def solve(
     as_json: Json = False,
 ) -> None:
     """Solve a problem and leave a run directory with its figures, its report and the solution."""
+    from npdg.presets import candidates
     from npdg.runs.config import read_request
 
     values = {
@@ -107,7 +117,7 @@ def solve(
     request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
     if target.card is not None:
         assert target.dim is not None
-        _settings(target.card.name, target.dim, request.method, request.preset, request.settings)
+        candidates(target.card.name, target.dim, request.method, request.preset, request.settings)
 
     from npdg.runs import execute
 
@@ -175,12 +185,6 @@ def _complain(message: str) -> None:
     print("npdg: " + " ".join(message.split()), file=sys.stderr)
 
 
-def _settings(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]):
-    from npdg.presets import choose
-
-    return choose(problem, dim, method, preset, overrides)
-
-
 def _describe(target: Any) -> tuple[str, int, str]:
     if target.card is not None:
         return target.card.name, target.dim, target.card.equation
@@ -202,6 +206,10 @@ def _summary(console: Console, result: dict[str, Any]) -> None:
             style="bold",
             highlight=False,
         )
+    if result["error_estimate"] is not None:
+        console.print(f"relative H¹ error as estimated without the exact solution {result['error_estimate']:.2e}")
+    if result["detail"]:
+        console.print(result["detail"], highlight=False)
     console.print(
         f"{result['steps']} steps in {result['seconds']:.1f} s of training, stopped by {result['stop_reason']}; "
         f"compiled in {result['compile_seconds']:.1f} s",

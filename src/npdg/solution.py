@@ -18,6 +18,7 @@ from npdg.loop import Record
 from npdg.pde import PDE
 from npdg.presets import candidates
 from npdg.settings import Settings
+from npdg.sizes import check_memory
 from npdg.stages import Hooks, call, precision, train
 
 FINAL_POINTS = 100_000
@@ -126,6 +127,8 @@ def solve(
         raise InputError(f"pde: {type(pde).__name__} is not allowed; give an npdg.PDE.")
     options = candidates(pde.name, pde.dim, method, preset, settings)
     _check_budget(seconds, steps, seed)
+    for option in options:
+        check_memory(option, pde.dim)
     if seconds is None and steps is None:
         seconds = 60.0
     hooks = Hooks(lambda record: call(callbacks, record), on_compiled, on_chosen, should_stop)

@@ -3,6 +3,7 @@
 Each is a run of the one loop; what they share is the clock. A run of given steps is those steps and nothing else.
 """
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,6 +85,8 @@ def train(
             )
         outcome.history = before.history + outcome.history
         outcome.compile_seconds += compiled
+        if outcome.stop_reason == "seconds" and seconds is not None:
+            outcome.detail = _short(outcome, seconds) or (_plateau(outcome) if settings.dual != "network" else "")
     if polishes and outcome.stop_reason == "seconds":
         outcome = _polish(pde, outcome, seconds, seed, hooks)
     return Trained(settings, outcome, tuple(tried))
@@ -103,7 +106,7 @@ def _polish(pde: PDE, trained: Outcome, seconds: float | None, seed: int, hooks:
         better = merit(outcome.state.fields) < merit({"u": u})
     if not better:
         trained.seconds = outcome.seconds
-        trained.detail = "the linear correction was not better and was left out"
+        trained.detail = f"{trained.detail}; the linear correction was not better and was left out".lstrip("; ")
         return trained
     for record in outcome.history:
         if record.errors or pde.exact is None:
@@ -111,8 +114,30 @@ def _polish(pde: PDE, trained: Outcome, seconds: float | None, seed: int, hooks:
     outcome.history = trained.history + outcome.history
     outcome.compile_seconds += trained.compile_seconds
     if outcome.stop_reason == "diverged":  # it had been better before that
-        outcome.stop_reason, outcome.detail = "seconds", ""
+        outcome.stop_reason = "seconds"
+    outcome.detail = trained.detail
     return outcome
+
+
+def _short(outcome: Outcome, seconds: float) -> str:
+    """A sentence if not even one step fitted into the budget."""
+    if len(outcome.history) != 1 or outcome.seconds <= 1.5 * seconds:
+        return ""
+    return (
+        f"one step took {outcome.seconds:.1f} s, more than the budget of {seconds:g} s; give more seconds, or set a "
+        "smaller n_interior or width"
+    )
+
+
+def _plateau(outcome: Outcome) -> str:
+    """A sentence if the last third of the time brought no progress over the third before it."""
+    merits = [(r.seconds, abs(r.terms.get("residual", r.terms.get("pairing", 0.0)))) for r in outcome.history]
+    end = outcome.seconds
+    middle = [merit for at, merit in merits if end / 3 < at <= 2 * end / 3]
+    last = [merit for at, merit in merits if at > 2 * end / 3]
+    if min(len(middle), len(last)) < 5 or statistics.median(last) < 0.8 * statistics.median(middle):
+        return ""
+    return f"plateau: the residual has stayed near its value at {end / 3:.0f} s; a wider or deeper network may help"
 
 
 def _meter(pde: PDE, at: str) -> Callable[[Any], dict[str, float]]:

@@ -18,6 +18,7 @@ from npdg.loop import Outcome, Recipe, initial, run
 from npdg.pde import PDE
 from npdg.saddle import Fields
 from npdg.settings import Settings
+from npdg.sizes import shape
 
 CONVINCING = 2.5e-3  # of |residual|², relative to the start
 POINTS = {"interior": 2000, "boundary": 400}
@@ -34,11 +35,9 @@ class Start:
     ratio: float
 
     def __str__(self) -> str:
-        s = self.settings
-        squares = " and squares" if s.squares else ""
         return (
-            f"{s.activation}{squares}, width {s.width}, depth {s.depth}: |residual|² fell to {self.ratio:.1e} of its "
-            f"start in {len(self.outcome.history)} steps"
+            f"{shape(self.settings)}: |residual|² fell to {self.ratio:.1e} of its start in "
+            f"{len(self.outcome.history)} steps"
         )
 
 

@@ -1,5 +1,8 @@
 """How large a run is, by counting: numbers of parameters and bytes, without building anything."""
 
+import os
+
+from npdg.errors import InputError
 from npdg.settings import Settings
 
 BYTES = {"float32": 4, "float64": 8}
@@ -10,6 +13,12 @@ def parameters(dim: int, width: int, depth: int, last_bias: bool) -> int:
     sizes = [dim, *[width] * (depth - 1), 1]
     count = sum((n_in + 1) * n_out for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True))
     return count if last_bias else count - 1
+
+
+def shape(settings: Settings) -> str:
+    """A network in words."""
+    squares = " and squares" if settings.squares else ""
+    return f"{settings.activation}{squares}, width {settings.width}, depth {settings.depth}"
 
 
 def estimate(settings: Settings, dim: int) -> dict[str, str]:
@@ -40,3 +49,15 @@ def memory(settings: Settings, dim: int) -> int:
     # The strong residual pushes d directions through every layer, two of which live at a time.
     strong = 2 * dim * settings.width * settings.n_interior if settings.pairing == "strong" else 0
     return (solver + strong) * BYTES[settings.precision]
+
+
+def check_memory(settings: Settings, dim: int) -> None:
+    """Refuse a run that this machine cannot hold, before it is killed for it."""
+    needed, there = memory(settings, dim), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        count = parameters(dim, settings.width, settings.depth, True)
+        instead = ", or set solver=cg" if settings.solver == "dense" else ""
+        raise InputError(
+            f"width: a network of {count} parameters needs about {needed / 2**30:.0f} GB a step like this, and "
+            f"this machine has {there / 2**30:.0f}; give a smaller width, depth or n_interior{instead}."
+        )
