@@ -115,7 +115,8 @@ def test_averaged_steps_are_the_mean_of_the_batches_minimisers():
     np.testing.assert_allclose(one(one(one(start))).fields["u"](x), np.mean(values), atol=0.05 * float(np.std(values)))
 
 
-def test_polish_gains_and_is_saved_and_loaded(tmp_path):
+def test_polish_gains_and_is_saved_and_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(npdg.Solution, "error_estimate", lambda self: None)  # not what this is about
     solution = npdg.solve(equation(), seconds=2.0, seed=0, width=16, n_interior=200, n_boundary=40)
     assert solution.polished
     assert solution.precision == "float64"

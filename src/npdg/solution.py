@@ -41,6 +41,7 @@ class Solution:
     compile_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
     tried: tuple[str, ...] = ()
+    _estimates: dict[int, float] = field(default_factory=dict, repr=False)
 
     def __call__(self, x: Any) -> np.ndarray:
         """u at the points `x (n, d)`, or at one point `(d,)`."""
@@ -75,8 +76,10 @@ class Solution:
         """
         if self.settings.activation == "prelu":
             return None
-        with precision("float64" if affordable(self.u) else self.precision):
-            return error_estimate(self.pde, self.u, seed)
+        if seed not in self._estimates:
+            with precision("float64" if affordable(self.u) else self.precision):
+                self._estimates[seed] = error_estimate(self.pde, self.u, seed)
+        return self._estimates[seed]
 
     def error(self, n: int = FINAL_POINTS, seed: int = 1) -> Errors:
         """Relative L² and H¹-seminorm errors against the exact solution, on n fresh points."""

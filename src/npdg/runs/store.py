@@ -138,7 +138,7 @@ def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
         "compile_seconds": solution.compile_seconds,
         "rel_l2": errors.rel_l2 if errors else None,
         "rel_h1": errors.rel_h1 if errors else None,
-        "error_estimate": solution.error_estimate(),
+        "error_estimate": solution.error_estimate() if solution.stop_reason != "diverged" else None,
         "stop_reason": solution.stop_reason,
         "detail": solution.detail,
         "tried": list(solution.tried),
