@@ -149,7 +149,7 @@ SOLVE = ["solve", "poisson"]
         ([*SOLVE, "--set", "tau_u=-1"], "tau_u"),
         ([*SOLVE, "--set", "minres_rtol=nan"], "minres_rtol"),
         ([*SOLVE, "--set", "activation=relu"], "tanh, softplus, prelu or sine"),
-        ([*SOLVE, "--set", "solver=lsmr", "--set", "dual=tangent"], "dual=exact"),
+        ([*SOLVE, "--set", "solver=lsmr", "--set", "damping=0"], "damping"),
         ([*SOLVE, "--set", "activation=prelu"], "second derivatives"),
         ([*SOLVE, "--set", "solution=wave"], "sines or cosines"),
         ([*SOLVE, "--dim", "0"], "dim"),

@@ -118,8 +118,8 @@ def test_one_product_per_iteration():
     assert len(calls) == int(solve.iterations) + 1
 
 
-@given(seed=st.integers(0, 10_000), size=st.sampled_from([1, 2, 7, 25]), shift=st.floats(1e-3, 10))
-@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 10_000), size=st.integers(1, 25), shift=st.floats(1e-3, 10))
+@settings(max_examples=25, deadline=None)
 def test_all_solvers_agree_with_a_dense_solve(seed, size, shift):
     with jax.enable_x64(True):
         a = gram(size, size, seed, spread=2)
@@ -134,7 +134,7 @@ def test_all_solvers_agree_with_a_dense_solve(seed, size, shift):
 def test_minres_residuals_never_grow_with_more_iterations():
     a = jnp.asarray(gram(80, 60, 16, spread=5))
     b = jnp.asarray(np.random.default_rng(17).normal(size=80))
-    residuals = [float(minres(1e-12, k)(lambda v: a @ v, b).residual) for k in range(1, 30, 3)]
+    residuals = [float(minres(1e-12, k)(lambda v: a @ v, b).residual) for k in range(1, 30)]
     assert np.all(np.diff(residuals) <= 1e-12)
 
 
@@ -143,9 +143,9 @@ def test_lsmr_solves_damped_least_squares_and_says_how_well(shift):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(60, 20)) * np.logspace(0, -2, 20), rng.normal(size=60)
     normal = a.T @ a + shift * np.eye(20)
-    solve = lsmr(1e-12, 200)(lambda v: jnp.asarray(a) @ v, 20, jnp.asarray(b), shift)
+    solve = lsmr(1e-12, 200)(lambda v: jnp.asarray(a) @ v, jnp.asarray(b), jnp.zeros(20), shift)
     np.testing.assert_allclose(solve.x, np.linalg.solve(normal, a.T @ b), rtol=1e-7, atol=1e-9)
-    rough = lsmr(1e-2, 200)(lambda v: jnp.asarray(a) @ v, 20, jnp.asarray(b), shift)
+    rough = lsmr(1e-2, 200)(lambda v: jnp.asarray(a) @ v, jnp.asarray(b), jnp.zeros(20), shift)
     left = np.linalg.norm(a.T @ b - normal @ np.asarray(rough.x)) / np.linalg.norm(a.T @ b)
     np.testing.assert_allclose(rough.residual, left, rtol=1e-6)
     assert rough.iterations < solve.iterations
@@ -155,11 +155,11 @@ def test_lsmr_stops_where_scipys_does():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(60, 20)) * np.logspace(0, -2, 20), rng.normal(size=60)
     theirs = sla.lsmr(a, b, damp=0.5**0.5, atol=1e-6, btol=1e-6, conlim=0)
-    ours = lsmr(1e-6, 200)(lambda v: jnp.asarray(a) @ v, 20, jnp.asarray(b), 0.5)
+    ours = lsmr(1e-6, 200)(lambda v: jnp.asarray(a) @ v, jnp.asarray(b), jnp.zeros(20), 0.5)
     assert int(ours.iterations) == theirs[2]
-    np.testing.assert_allclose(ours.x, theirs[0], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(ours.x, theirs[0], rtol=1e-8, atol=1e-8)
 
 
 def test_lsmr_says_when_it_ran_into_its_cap():
     a = jnp.asarray(gram(40, 40, 0, spread=6.0))
-    assert lsmr(1e-12, 5)(lambda v: a @ v, 40, jnp.ones(40), 0.0).status == Status.CAP
+    assert lsmr(1e-12, 5)(lambda v: a @ v, jnp.ones(40), jnp.zeros(40), 0.0).status == Status.CAP

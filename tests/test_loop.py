@@ -28,7 +28,7 @@ def tiny(dim: int = 2, method: str = "npdg", **overrides) -> Recipe:
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(("pairing", "norm"), [("weak", "l2"), ("strong", "h1")])
+@pytest.mark.parametrize(("pairing", "norm"), [("weak", "l2"), ("weak", "h1"), ("strong", "h1")])
 def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
     """Algorithm 2 in dense algebra, from Jacobians of the bare networks, to 1e-10."""
     tau_u, tau_phi, tau_psi, omega, nu, lam, damping = 0.05, 0.095, 0.08, 1.5, 0.9, 7.0, 1e-2

@@ -89,7 +89,8 @@ def test_every_way_to_the_descent_direction_is_the_same(interior):
 
     def look(view: View) -> Any:
         gram, factors, rows = view.gram(), by_factors()(view), by_rows(lsmr(1e-12, 500))(view)
-        ways = (factors.descent(shift).x, rows.descent(shift).x, factors.solve(factors.gradient(), shift).x)
+        ways = [way.descent(shift).x for way in (factors, rows)]
+        ways += [way.solve(factors.gradient(), shift).x for way in (factors, rows)]
         return gram.rows(), gram.values(), ways, (factors.gradient(), rows.gradient())
 
     rows, values, ways, gradients = seen(recipe, initial(recipe, 0), look)

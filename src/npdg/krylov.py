@@ -226,23 +226,23 @@ def cg(rtol: float = 1e-3, max_iterations: int = 1000, *, preconditioner: Operat
     return solve
 
 
-# (v ↦ J v, the number of columns of J, b, shift) ↦ the minimiser of |J v − b|² + shift·|v|²
-RowSolver = Callable[[Operator, int, Array, float | Array], Solve]
+# (v ↦ J v, b, c, shift) ↦ the minimiser of |J v − b|² + |√shift v − c|²
+RowSolver = Callable[[Operator, Array, Array, float | Array], Solve]
 
 
 def lsmr(rtol: float = 1e-2, maxiter: int = 60) -> RowSolver:
-    """LSMR of min |J v − b|² + shift·|v|²; its residual is that of the normal equations, relative to |Jᵀb|."""
+    """LSMR of (JᵀJ + shift) v = Jᵀb + √shift c as least squares; the residual is that of these normal equations."""
 
-    def solve(jacobian: Operator, size: int, b: Array, shift: float | Array = 0.0) -> Solve:
-        vector = jax.ShapeDtypeStruct((size,), b.dtype)
-        root = jnp.sqrt(jnp.asarray(shift, b.dtype))
+    def solve(jacobian: Operator, b: Array, c: Array, shift: float | Array) -> Solve:
+        vector = jax.ShapeDtypeStruct(c.shape, c.dtype)
+        root = jnp.sqrt(jnp.asarray(shift, c.dtype))
         operator = lineax.FunctionLinearOperator(lambda v: (jacobian(v), root * v), vector)
         solver = lineax.LSMR(rtol=rtol, atol=0.0, max_steps=maxiter, conlim=jnp.inf)
-        found = lineax.linear_solve(operator, (b, jnp.zeros(size, b.dtype)), solver, throw=False)
+        found = lineax.linear_solve(operator, (b, c), solver, throw=False)
         pull = jax.linear_transpose(jacobian, vector)
         normal = lambda v: pull(jacobian(v))[0] + shift * v
         count = found.stats["num_steps"]
-        return _report(normal, pull(b)[0], found.value, count, count < maxiter, count >= maxiter, None)
+        return _report(normal, pull(b)[0] + root * c, found.value, count, count < maxiter, count >= maxiter, None)
 
     return solve
 

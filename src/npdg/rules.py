@@ -70,17 +70,18 @@ def by_products(solver: Solver) -> Prepare:
 
 
 def by_rows(solver: RowSolver) -> Prepare:
-    """A least-squares solver on the Jacobian itself, whose condition is the root of the Gram matrix's."""
+    """A least-squares solver on the Jacobian itself, whose condition is the root of the Gram matrix's.
+
+    A right-hand side that is not Jᵀ of something stands in the rows of the shift, which must not be zero then.
+    """
 
     def prepare(view: View) -> Prepared:
         gram = view.gram()
-
-        def refuse(b: Array, shift: Array | float) -> Solve:
-            raise NotImplementedError("a least-squares solver has no right-hand side but its own features")
-
+        rows = jax.eval_shape(gram.flat, view.gradient)
+        none = jnp.zeros(rows.shape, rows.dtype)
         return Prepared(
-            refuse,
-            descent=lambda shift: solver(gram.flat, gram.size, -view.sense * gram.values(), shift),
+            solve=lambda g, shift: solver(gram.flat, none, g / jnp.sqrt(shift), shift),
+            descent=lambda shift: solver(gram.flat, -view.sense * gram.values(), jnp.zeros_like(view.gradient), shift),
             gradient=lambda: view.gradient,
             scale=lambda: _rayleigh(gram, view.gradient),
         )
@@ -161,7 +162,7 @@ def averaged(prepare: Prepare, *, damping: float = 1e-12) -> Rule:
         ready = prepare(view)
         solved = ready.descent(damping * ready.scale())
         update = solved.x / (state + 1)
-        return _moved(view, update), state + 1, _report(view.gradient, update, solved)
+        return _moved(view, update), state + 1, _report(ready.gradient(), update, solved)
 
     return Rule(lambda field: jnp.zeros((), split(field)[0].dtype), step)
 

@@ -77,10 +77,9 @@ def resolve(preset: dict[str, Any], overrides: dict[str, Any]) -> Settings:
             "activation: 'prelu' has no second derivatives, which the strong residual needs; "
             "give tanh, softplus or sine, or set dual=network and pairing=weak."
         )
-    if settings.solver == "lsmr" and settings.dual != "exact":
+    if settings.solver == "lsmr" and settings.damping == 0:
         raise InputError(
-            f"solver: 'lsmr' is not allowed with dual={settings.dual}, whose systems are not least squares; "
-            "give minres or cg, or set dual=exact."
+            "damping: 0 is not allowed with solver=lsmr, which solves damped least squares; give 1e-6, say."
         )
     if settings.dual != "network" and settings.damping == 0:
         raise InputError(f"damping: 0 is not allowed with dual={settings.dual}, which adapts it; give 0.001, say.")

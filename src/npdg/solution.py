@@ -19,7 +19,7 @@ from npdg.pde import PDE
 from npdg.presets import candidates
 from npdg.settings import Settings
 from npdg.sizes import check_memory
-from npdg.stages import Hooks, call, precision, train
+from npdg.stages import Hooks, precision, train
 
 FINAL_POINTS = 100_000
 
@@ -134,7 +134,7 @@ def solve(
         check_memory(option, pde.dim)
     if seconds is None and steps is None:
         seconds = 60.0
-    hooks = Hooks(lambda record: call(callbacks, record), on_compiled, on_chosen, should_stop)
+    hooks = Hooks(lambda record: _call(callbacks, record), on_compiled, on_chosen, should_stop)
     trained = train(pde, method, options, seconds=seconds, steps=steps, seed=seed, hooks=hooks)
     outcome = trained.outcome
     if outcome.stop_reason == "diverged":
@@ -161,6 +161,11 @@ def load(path: str | Path, pde: PDE | None = None) -> Solution:
     from npdg.runs import store
 
     return store.load(Path(path), pde)
+
+
+def _call(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
+    for callback in callbacks:
+        callback(record)
 
 
 def _check_budget(seconds: float | None, steps: int | None, seed: int) -> None:

@@ -4,8 +4,8 @@ Each is a run of the one loop; what they share is the clock. A run of given step
 """
 
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -50,49 +50,55 @@ def train(
 ) -> Trained:
     """Choose among the options, train, polish."""
     evaluate = _meter(pde, options[0].precision)
-    free = seconds is not None and steps is None
+    budget = seconds if steps is None else None  # what a trial and a polish may take a part of
     tried: list[Start] = []
-    if seconds is not None and steps is None and len(options) > 1:
+    if budget is not None and len(options) > 1:
         start, tried = choose_start(
-            pde, method, options, seed, seconds, precision, evaluate=evaluate, should_stop=hooks.should_stop
+            pde, method, options, seed, budget, precision, evaluate=evaluate, should_stop=hooks.should_stop
         )
-        settings, recipe, outcome = start.settings, start.recipe, start.outcome
+        settings, recipe, before = start.settings, start.recipe, start.outcome
     else:
         settings = options[0]
         with precision(settings.precision):
             recipe = methods.recipe(pde, method, settings)
-            outcome = Outcome(initial(recipe, seed), "seconds")
+            before = Outcome(initial(recipe, seed), "seconds")
     hooks.on_chosen(settings)
-    for record in outcome.history:
-        if record.errors or pde.exact is None:
-            hooks.on_record(record)
-    polishes = free and settings.polish and polish.affordable(outcome.state.fields["u"])
+    _replay(before, pde, hooks)
+    polishes = budget is not None and settings.polish and polish.affordable(before.state.fields["u"])
+    spent = max((trial.outcome.seconds for trial in tried), default=0.0)
     compiled = sum(trial.outcome.compile_seconds for trial in tried)
-    if outcome.stop_reason == "seconds":
-        before, reserved = outcome, polish.seconds_of(seconds) if polishes and seconds is not None else 0.0
-        with precision(settings.precision):
-            outcome = run(
-                recipe,
-                before.state,
-                seconds=None if seconds is None else seconds - reserved,
-                steps=steps,
-                spent=max((trial.outcome.seconds for trial in tried), default=0.0),
-                program=before.program,
-                on_compiled=lambda more: hooks.on_compiled(compiled + more),
-                on_record=hooks.on_record,
-                evaluate=evaluate,
-                should_stop=hooks.should_stop,
-            )
-        outcome.history = before.history + outcome.history
-        outcome.compile_seconds += compiled
-        if outcome.stop_reason == "seconds" and seconds is not None:
-            outcome.detail = _short(outcome, seconds) or (_plateau(outcome) if settings.dual != "network" else "")
-    if polishes and outcome.stop_reason == "seconds":
-        outcome = _polish(pde, outcome, seconds, seed, hooks)
+    if before.stop_reason != "seconds":  # the trial was interrupted, or nothing that was tried could go on
+        return Trained(settings, replace(before, seconds=spent, compile_seconds=compiled), tuple(tried))
+    with precision(settings.precision):
+        outcome = run(
+            recipe,
+            before.state,
+            seconds=seconds if budget is None or not polishes else budget - polish.seconds_of(budget),
+            steps=steps,
+            spent=spent,
+            program=before.program,
+            on_compiled=lambda more: hooks.on_compiled(compiled + more),
+            on_record=hooks.on_record,
+            evaluate=evaluate,
+            should_stop=hooks.should_stop,
+        )
+    outcome.history = before.history + outcome.history
+    outcome.compile_seconds += compiled
+    if budget is not None and outcome.stop_reason == "seconds":
+        outcome.detail = _short(outcome, budget) or (_plateau(outcome) if settings.dual != "network" else "")
+        if polishes:
+            outcome = _polish(pde, outcome, budget, seed, hooks)
     return Trained(settings, outcome, tuple(tried))
 
 
-def _polish(pde: PDE, trained: Outcome, seconds: float | None, seed: int, hooks: Hooks) -> Outcome:
+def _replay(outcome: Outcome, pde: PDE, hooks: Hooks) -> None:
+    """Report what was kept back until it was known to be part of the run."""
+    for record in outcome.history:
+        if record.errors or pde.exact is None:
+            hooks.on_record(record)
+
+
+def _polish(pde: PDE, trained: Outcome, seconds: float, seed: int, hooks: Hooks) -> Outcome:
     """The linear correction, taken if it is better on fresh points."""
     with precision("float64"):
         merit = judge(pde)
@@ -108,9 +114,7 @@ def _polish(pde: PDE, trained: Outcome, seconds: float | None, seed: int, hooks:
         trained.seconds = outcome.seconds
         trained.detail = f"{trained.detail}; the linear correction was not better and was left out".lstrip("; ")
         return trained
-    for record in outcome.history:
-        if record.errors or pde.exact is None:
-            hooks.on_record(record)
+    _replay(outcome, pde, hooks)
     outcome.history = trained.history + outcome.history
     outcome.compile_seconds += trained.compile_seconds
     if outcome.stop_reason == "diverged":  # it had been better before that
@@ -146,9 +150,3 @@ def _meter(pde: PDE, at: str) -> Callable[[Any], dict[str, float]]:
     with precision(at):
         meter = error_meter(pde, LIVE_POINTS)
     return lambda state: vars(meter(state.fields["u"]))
-
-
-def call(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
-    """Every callback, in order."""
-    for callback in callbacks:
-        callback(record)
