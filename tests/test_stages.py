@@ -71,7 +71,7 @@ def seen(recipe: Recipe, state: State, look: Callable[[View], Any]) -> Any:
 
         def watch(view: View, state: Any) -> Any:
             found.append(look(view))
-            return view.field, state, Move(*[jnp.zeros(())] * 5)
+            return view.field, state, Move(*[jnp.zeros(())] * 6)
 
         spy = Rule(recipe.rules["u"].init, watch)
         step(replace(recipe, rules={"u": spy}), state)

@@ -30,6 +30,7 @@ Dim = Annotated[str | None, typer.Option(help="Dimension.", metavar="D")]
 Method = Annotated[str, typer.Option(help="A method from `npdg list`.", metavar="M")]
 Preset = Annotated[str, typer.Option(help="default, or paper for the paper's own setting.", metavar="P")]
 Assignments = Annotated[list[str] | None, typer.Option("--set", help="Change one setting.", metavar="KEY=VALUE")]
+Out = Annotated[Path | None, typer.Option(help="A new directory for the results.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 
 
@@ -74,7 +75,7 @@ def show(
     console.print(f"{name}, dimension {dim_}", style="bold", highlight=False)
     console.print(equation, highlight=False)
     table = Table(box=None, show_header=False)
-    for key, value in {**settings.model_dump(), **sizes.estimate(settings, dim_)}.items():
+    for key, value in {**settings.model_dump(), **sizes.estimate(request.method, settings, dim_)}.items():
         table.add_row(f"  {key}", f"{value:g}" if isinstance(value, float) else str(value))
     console.print(table)
     if len(options) > 1:
@@ -98,7 +99,7 @@ def solve(
     steps: Annotated[str | None, typer.Option(help="Training steps.", metavar="N")] = None,
     seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
-    out: Annotated[Path | None, typer.Option(help="A new directory for the run.", metavar="DIR")] = None,
+    out: Out = None,
     set_: Assignments = None,
     as_json: Json = False,
 ) -> None:
@@ -132,6 +133,79 @@ def solve(
         _complain(f"diverged: {result['detail']}")
         raise typer.Exit(DIVERGED)
     if result["stop_reason"] == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def compare(
+    problem: Problem,
+    dim: Dim = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Methods, with commas between; all that can if not given.", metavar="M"),
+    ] = None,
+    preset: Preset = "default",
+    seconds: Annotated[str, typer.Option(help="Training seconds of each run.", metavar="S")] = "60",
+    seeds: Annotated[str, typer.Option(help="Number of seeds.", metavar="K")] = "1",
+    out: Out = None,
+    set_: Assignments = None,
+    as_json: Json = False,
+) -> None:
+    """Run methods one after another on the same problem and clock: a table, a plot of all curves, and JSON."""
+    from npdg.errors import unknown
+    from npdg.runs.config import read_request, whole_number
+    from npdg.settings import METHODS
+
+    values = {"problem": problem, "dim": dim, "preset": preset, "seconds": seconds, "out": out}
+    request, target = read_request(values, set_ or [], None)
+    names = [] if methods is None else [name.strip() for name in methods.split(",")]
+    for name in names:
+        if name not in METHODS:
+            raise unknown("method", name, METHODS)
+    count = whole_number("seeds", seeds, 1, 1000)
+
+    from npdg.runs import compare as comparison
+
+    console, interrupt = Console(stderr=as_json), Interrupt()
+    result = comparison.compare(request, target, names, count, console, should_stop=interrupt.reason)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        console.print(comparison.table(result))
+        console.print(f"curves: {result['run_dir']}/curves.png", highlight=False, soft_wrap=True)
+    if result["stop_reason"] == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def reproduce(
+    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="A name from `npdg reproduce --list`.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name every table and figure.")] = False,
+    scale: Annotated[str, typer.Option(help="quick (minutes) or full (the paper's budget).", metavar="S")] = "quick",
+    out: Out = None,
+) -> None:
+    """A table or figure of the paper: its picture, its numbers as CSV, and ours beside the paper's."""
+    from npdg.errors import unknown
+    from npdg.reproduce import SCALES, TARGETS
+
+    if list_:
+        table = Table(box=None, show_header=False)
+        for name, card in TARGETS.items():
+            table.add_row(f"  {name}", card.title)
+        Console().print(table)
+        return
+    if target is None:
+        raise InputError("target: none was given; give one of `npdg reproduce --list`.")
+    if target not in TARGETS:
+        raise unknown("target", target, TARGETS)
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+
+    from npdg.reproduce import run
+
+    interrupt = Interrupt()
+    run(TARGETS[target], scale, out, Console(), interrupt.reason)
+    if interrupt.asked:
         raise typer.Exit(INTERRUPTED)
 
 

@@ -25,17 +25,21 @@ CAPACITY = 256  # steps that one chunk may report
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that a run needs: the saddle, starting fields, a rule per player, batch sizes, extrapolation ω."""
+    """All that a run needs: the saddle, starting fields, a rule per player, batch sizes, extrapolation ω.
+
+    With `resample` off, every step sees the same samples.
+    """
 
     saddle: Saddle
     start: Callable[[Array], Fields]
     rules: Mapping[str, Rule]
     sizes: Mapping[str, int]
     omega: float = 0.0
+    resample: bool = True
 
 
 class State(eqx.Module):
-    """What is carried from step to step; the samples of step n come from fold_in(key, n)."""
+    """What is carried from step to step; the samples of step n come from fold_in(key, n), or always n = 0."""
 
     fields: dict[str, Field]
     rules: dict[str, Any]
@@ -61,7 +65,7 @@ def initial(recipe: Recipe, seed: int) -> State:
 def step(recipe: Recipe, state: State) -> tuple[State, Info]:
     """One NPDG step (Algorithm 2): the duals ascend, are extrapolated, then the primal player descends."""
     saddle = recipe.saddle
-    samples = saddle.sample(jax.random.fold_in(state.key, state.step), recipe.sizes)
+    samples = saddle.sample(jax.random.fold_in(state.key, state.step if recipe.resample else 0), recipe.sizes)
     rules, moves, terms = dict(state.rules), {}, {}
 
     def move(player: Player, fields: Fields, supremum: Callable[[], Array] | None) -> Field:
@@ -145,7 +149,8 @@ def run(
     should_stop: Callable[[], str | None] = lambda: None,
     chunk_seconds: float = 1.0,
 ) -> Outcome:
-    """Run until the training seconds or steps are used up, `should_stop` gives a reason, or it diverges.
+    """Run until the training seconds or steps are used up, `should_stop` gives a reason, a player is stuck, or it
+    diverges.
 
     Compilation and `evaluate` are not counted as training seconds. A run is continued by handing over its state, the
     seconds `spent` so far, and its `program`, which is not compiled again.
@@ -179,6 +184,9 @@ def run(
         records[-1] = records[-1]._replace(errors=evaluate(outcome.state))
         outcome.history += records
         on_record(records[-1])
+        if stuck := [name for name, move in infos.moves.items() if bool(move.stuck[done - 1])]:
+            outcome.stop_reason, outcome.detail = "stalled", _lament(infos, stuck[0], done - 1, taken + done)
+            return outcome
 
 
 def _spent(taken: int, steps: int | None, left: float, per_step: float | None) -> str | None:
@@ -198,16 +206,17 @@ def _compile(recipe: Recipe, state: State) -> Program:
         reports = jax.tree.map(lambda leaf: jnp.zeros((CAPACITY, *leaf.shape), leaf.dtype), shape)
 
         def body(carry):
-            i, state, reports, _ = carry
+            i, state, reports, *_ = carry
             new, info = step(recipe, state)
             # A player that carries a field answers for it: a rule that took a bad step back reports that it is well.
             finite = _finite(new.fields) & _finite([info.moves[name] for name in new.fields])
             kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), _without_key(new), _without_key(state))
             reports = jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), reports, info)
-            return i + 1, eqx.tree_at(lambda s: s.key, kept, state.key, is_leaf=_is_none), reports, finite
+            stuck = jnp.any(jnp.stack([move.stuck for move in info.moves.values()]))
+            return i + 1, eqx.tree_at(lambda s: s.key, kept, state.key, is_leaf=_is_none), reports, finite, stuck
 
-        start = (jnp.zeros((), int), state, reports, jnp.ones((), bool))
-        _, state, reports, finite = lax.while_loop(lambda c: (c[0] < count) & c[3], body, start)
+        start = (jnp.zeros((), int), state, reports, jnp.ones((), bool), jnp.zeros((), bool))
+        _, state, reports, finite, _ = lax.while_loop(lambda c: (c[0] < count) & c[3] & ~c[4], body, start)
         return state, reports, finite
 
     return jax.jit(chunk).lower(state, 1).compile()
@@ -239,6 +248,10 @@ def _records(infos: Info, count: int, taken: int, seconds: float, per_step: floa
         )
         for k in range(count)
     ]
+
+
+def _lament(infos: Info, name: str, k: int, at: int) -> str:
+    return f"{name} finds no lower value from step {at} on, where its gradient is {infos.moves[name].gradient[k]:.1e}"
 
 
 def _blame(infos: Info, k: int, at: int) -> str:

@@ -3,19 +3,21 @@
 from collections.abc import Callable
 
 import jax
-import optax
 from jax import Array
 
 from npdg.errors import unknown
 from npdg.fields import MLP, Centred, CutOff, Field, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.inf_sup import inf_sup
 from npdg.formulations.least_squares import least_squares
+from npdg.formulations.ritz import ritz
 from npdg.formulations.tangent import tangent
+from npdg.formulations.weak_adversarial import weak_adversarial
 from npdg.krylov import cg, lsmr, minres
 from npdg.loop import Recipe
+from npdg.optimizers import adam, lbfgs
 from npdg.pde import PDE
-from npdg.rules import Prepare, Rule, by_factors, by_products, by_rows, from_optax, guarded, natural, plain, trusted
-from npdg.saddle import Fields
+from npdg.rules import Prepare, Rule, by_factors, by_products, by_rows, guarded, natural, plain, trusted
+from npdg.saddle import Fields, Saddle
 from npdg.settings import METHODS, Settings
 
 ACTIVATIONS: dict[str, Callable[[Settings], Callable[[Array], Array]]] = {
@@ -33,7 +35,12 @@ SOLVERS: dict[str, Callable[[Settings], Prepare]] = {
 RULES: dict[str, Callable[[float, Settings], Rule]] = {
     "npdg": lambda tau, s: natural(tau, SOLVERS[s.solver](s), damping=s.damping),
     "npdg-flat": lambda tau, s: plain(tau),
-    "pd-adam": lambda tau, s: from_optax(optax.adam(tau)),
+    "pd-adam": lambda tau, s: adam(tau, s.rate_decay),
+    "wan": lambda tau, s: adam(tau, s.rate_decay),
+    "pinn": lambda tau, s: adam(tau, s.rate_decay),
+    "deep-ritz": lambda tau, s: adam(tau, s.rate_decay),
+    "pinn-lbfgs": lambda tau, s: lbfgs(tau, line_search=s.line_search),
+    "natural-pinn": lambda tau, s: trusted(SOLVERS[s.solver](s), damping=s.damping),
 }
 
 
@@ -54,22 +61,58 @@ def network(settings: Settings, pde: PDE, width: int, key: Array, *, last_bias: 
 
 def primal(pde: PDE, settings: Settings, key: Array) -> Field:
     """The field u before training; also the template into which a saved one is read."""
-    return network(settings, pde, settings.width, key, last_bias=settings.dual != "network")
+    return network(settings, pde, settings.width, key, last_bias=settings.last_bias)
+
+
+def test_network(pde: PDE, settings: Settings, key: Array) -> Field:
+    """A test function φ: a network that vanishes on the boundary, with a bias in its last layer as the authors' has."""
+    return CutOff(pde.domain, network(settings, pde, settings.width, key, last_bias=True))
 
 
 def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
     """All that a run of one method on one equation needs."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
+    return RECIPES[method](pde, method, settings)
+
+
+def natural_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
+    """NPDG with the dual players that the settings name."""
     return DUALS[settings.dual](pde, method, settings)
 
 
 def exact_dual(pde: PDE, method: str, settings: Settings) -> Recipe:
     """u alone descends, in the metric of the residual, where the dual players are known in closed form."""
+    return _descent(least_squares(pde, lam=settings.lam, boundary_norm=settings.boundary_norm), pde, method, settings)
+
+
+def deep_ritz(pde: PDE, method: str, settings: Settings) -> Recipe:
+    """u alone descends the energy."""
+    return _descent(ritz(pde, lam=settings.lam), pde, method, settings)
+
+
+def _descent(saddle: Saddle, pde: PDE, method: str, settings: Settings) -> Recipe:
     return Recipe(
-        saddle=least_squares(pde, lam=settings.lam, boundary_norm=settings.boundary_norm),
+        saddle=saddle,
         start=lambda key: {"u": primal(pde, settings, key)},
-        rules={"u": trusted(SOLVERS[settings.solver](settings), damping=settings.damping)},
+        rules={"u": RULES["natural-pinn" if method == "npdg" else method](settings.tau_u, settings)},
+        sizes=_sizes(settings),
+        resample=method != "pinn-lbfgs",  # whose memory of gradients means nothing on other samples
+    )
+
+
+def adversarial(pde: PDE, method: str, settings: Settings) -> Recipe:
+    """u against one test network, in the objective of WAN."""
+
+    def start(key: Array) -> Fields:
+        u_key, phi_key = jax.random.split(key)
+        return {"u": primal(pde, settings, u_key), "phi": test_network(pde, settings, phi_key)}
+
+    rule = RULES[method]
+    return Recipe(
+        saddle=weak_adversarial(pde, lam=settings.lam),
+        start=start,
+        rules={"u": rule(settings.tau_u, settings), "phi": rule(settings.tau_phi, settings)},
         sizes=_sizes(settings),
     )
 
@@ -95,11 +138,10 @@ def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
     rule = RULES[method]
 
     def start(key: Array) -> Fields:
-        # φ alone has a bias in its last layer, as in the authors' networks.
         u_key, phi_key, psi_key = jax.random.split(key, 3)
         return {
             "u": primal(pde, settings, u_key),
-            "phi": CutOff(pde.domain, network(settings, pde, settings.width, phi_key, last_bias=True)),
+            "phi": test_network(pde, settings, phi_key),
             "psi": network(settings, pde, settings.psi_width, psi_key, last_bias=False),
         }
 
@@ -131,4 +173,14 @@ DUALS: dict[str, Callable[[PDE, str, Settings], Recipe]] = {
     "network": network_duals,
     "tangent": tangent_dual,
     "exact": exact_dual,
+}
+RECIPES: dict[str, Callable[[PDE, str, Settings], Recipe]] = {
+    "npdg": natural_duals,
+    "npdg-flat": network_duals,
+    "pd-adam": network_duals,
+    "pinn": exact_dual,
+    "pinn-lbfgs": exact_dual,
+    "natural-pinn": exact_dual,
+    "deep-ritz": deep_ritz,
+    "wan": adversarial,
 }

@@ -19,22 +19,15 @@ def candidates(problem: str, dim: int, method: str, preset: str, overrides: dict
             presets = presets[:1]
     else:
         paper = CARDS[problem].paper if problem in CARDS else None
-        if paper is None:
-            raise InputError(f"preset: 'paper' is not allowed for {problem}, which is not in the paper; give default.")
+        missing = problem if paper is None else method if method == "natural-pinn" else None
+        if paper is None or missing:
+            raise InputError(f"preset: 'paper' is not allowed for {missing}, which is not in the paper; give default.")
         presets = [paper(method, dim)]
     # The polish computes in float64; who asks for float32 means all of it.
     own = {"polish": False} if overrides.get("precision") == "float32" else {}
-    return [_fitting(method, resolve({**values, **own}, overrides)) for values in presets]
+    return [resolve(method, {**values, **own}, overrides) for values in presets]
 
 
 def choose(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]) -> Settings:
     """The first candidate: what a run uses unless a trial finds better."""
     return candidates(problem, dim, method, preset, overrides)[0]
-
-
-def _fitting(method: str, settings: Settings) -> Settings:
-    if settings.dual != "network" and method != "npdg":
-        raise InputError(
-            f"dual: '{settings.dual}' is not allowed for {method}, whose duals are networks; give network."
-        )
-    return settings

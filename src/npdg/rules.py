@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array, lax
 
 from npdg.fields import Field, split
@@ -125,13 +124,15 @@ def _rayleigh(gram: Gram, v: Array) -> Array:
 
 
 class Move(NamedTuple):
-    """What a rule reports: norms of the gradient and of the update, and how its linear solve ended."""
+    """What a rule reports: norms of the gradient and of the update, how its linear solve ended, and whether the
+    player is stuck: whatever it tried was no better, so that there is no point in going on."""
 
     gradient: Array
     update: Array
     iterations: Array
     residual: Array
     status: Array
+    stuck: Array
 
 
 class Rule(NamedTuple):
@@ -146,7 +147,7 @@ def natural(tau: float, prepare: Prepare, *, damping: float = 0.0) -> Rule:
 
     def step(view: View, state: None) -> tuple[Field, None, Move]:
         solve = prepare(view).solve(view.gradient, damping)
-        return _moved(view, tau * solve.x), state, _report(view.gradient, tau * solve.x, solve)
+        return moved(view, tau * solve.x), state, report(view.gradient, tau * solve.x, solve)
 
     return Rule(lambda field: None, step)
 
@@ -162,7 +163,7 @@ def averaged(prepare: Prepare, *, damping: float = 1e-12) -> Rule:
         ready = prepare(view)
         solved = ready.descent(damping * ready.scale())
         update = solved.x / (state + 1)
-        return _moved(view, update), state + 1, _report(ready.gradient(), update, solved)
+        return moved(view, update), state + 1, report(ready.gradient(), update, solved)
 
     return Rule(lambda field: jnp.zeros((), split(field)[0].dtype), step)
 
@@ -185,7 +186,7 @@ def trusted(
             relative = jnp.clip(state * factor, SMALLEST_DAMPING, LARGEST_DAMPING)
             solved = ready.descent(relative * scale)
             # A matrix that is singular to rounding, or a step out of the net's range, is a candidate that lost.
-            value = view.sense * view.value(_moved(view, solved.x))
+            value = view.sense * view.value(moved(view, solved.x))
             return jnp.where(jnp.isfinite(value), value, -jnp.inf), relative, solved
 
         values, dampings, solves = jax.vmap(attempt)(jnp.asarray(factors, gradient.dtype))
@@ -194,7 +195,7 @@ def trusted(
         accepted = values[best] > view.sense * view.value(view.field)
         update = jnp.where(accepted, chosen.x, 0.0)
         state = jnp.where(accepted, dampings[best], jnp.minimum(state * factors[-1], LARGEST_DAMPING))
-        return _moved(view, update), state, _report(gradient, update, chosen)
+        return moved(view, update), state, report(gradient, update, chosen)
 
     return Rule(lambda field: jnp.asarray(damping, split(field)[0].dtype), step)
 
@@ -231,13 +232,13 @@ def guarded(prepare: Prepare, *, tau: float = 1.0, damping: float = 1e-3, smalle
             new = Guard(
                 vector, supremum, jnp.maximum(0.7 * state.damping, smallest), jnp.minimum(1.15 * state.tau, tau)
             )
-            return vector + view.sense * state.tau * solved.x, new, _report(view.gradient, state.tau * solved.x, solved)
+            return vector + view.sense * state.tau * solved.x, new, report(view.gradient, state.tau * solved.x, solved)
 
         def retreat() -> tuple[Array, Guard, Move]:
             new = state._replace(damping=jnp.minimum(10 * state.damping, 0.1), tau=state.tau / 2)
             # Standing at a point that was good and finding no way on, again and again: say so.
-            report = jnp.where(new.tau < SMALLEST_STEP, jnp.nan, jnp.zeros_like(state.vector))
-            return state.vector, new, _report(report, report)
+            none = jnp.where(new.tau < SMALLEST_STEP, jnp.nan, jnp.zeros_like(state.vector))
+            return state.vector, new, report(none, none)
 
         vector, state, move = lax.cond(good, advance, retreat)
         return split(view.field)[1](vector), state, move
@@ -250,31 +251,27 @@ def plain(tau: float) -> Rule:
 
     def step(view: View, state: None) -> tuple[Field, None, Move]:
         update = tau * view.gradient
-        return _moved(view, update), state, _report(view.gradient, update)
+        return moved(view, update), state, report(view.gradient, update)
 
     return Rule(lambda field: None, step)
 
 
-def from_optax(optimizer: optax.GradientTransformation) -> Rule:
-    """Any optax optimizer of the gradient, such as `optax.adam(1e-3)`."""
-
-    def step(view: View, state: Any) -> tuple[Field, Any, Move]:
-        # Optax descends: hand it the gradient of what this player minimises.
-        update, state = optimizer.update(-view.sense * view.gradient, state, split(view.field)[0])
-        update = view.sense * jnp.asarray(update)
-        return _moved(view, update), state, _report(view.gradient, update)
-
-    return Rule(lambda field: optimizer.init(split(field)[0]), step)
-
-
-def _moved(view: View, update: Array) -> Field:
+def moved(view: View, update: Array) -> Field:
+    """The field a step along its player's sense leads to."""
     vector, build = split(view.field)
     return build(vector + view.sense * update)
 
 
-def _report(gradient: Array, update: Array, solve: Solve | None = None) -> Move:
+def report(gradient: Array, update: Array, solve: Solve | None = None, *, stuck: Array | bool = False) -> Move:
     """The report of a step, with or without a linear solve."""
-    zero = jnp.zeros((), int)
     if solve is None:
+        zero = jnp.zeros((), int)
         solve = Solve(update, zero, jnp.zeros_like(gradient[0]), zero + Status.CONVERGED)
-    return Move(jnp.linalg.norm(gradient), jnp.linalg.norm(update), solve.iterations, solve.residual, solve.status)
+    return Move(
+        jnp.linalg.norm(gradient),
+        jnp.linalg.norm(update),
+        solve.iterations,
+        solve.residual,
+        solve.status,
+        jnp.asarray(stuck, bool),
+    )

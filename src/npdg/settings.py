@@ -1,5 +1,6 @@
 """The numbers of a run, typed and checked before jax is imported."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -11,6 +12,22 @@ METHODS: dict[str, str] = {
     "npdg": "natural primal-dual hybrid gradient",
     "npdg-flat": "the same saddle with plain gradients (the paper's ablation)",
     "pd-adam": "the same saddle with Adam for every player, no extrapolation",
+    "pinn": "physics-informed network: least squares of the residual, with Adam",
+    "pinn-lbfgs": "the same with L-BFGS on fixed samples",
+    "natural-pinn": "the same with the natural gradient (Gauss-Newton)",
+    "deep-ritz": "minimisation of the equation's energy, with Adam",
+    "wan": "weak adversarial networks: the norm of the weak residual as a ratio, with Adam",
+}
+# The kinds of dual players that a method may have.
+DUALS: dict[str, tuple[str, ...]] = {
+    "npdg": ("network", "tangent", "exact"),
+    "npdg-flat": ("network",),
+    "pd-adam": ("network",),
+    "wan": ("network",),
+    "pinn": ("none",),
+    "pinn-lbfgs": ("none",),
+    "natural-pinn": ("none",),
+    "deep-ritz": ("none",),
 }
 PRESETS: dict[str, str] = {
     "default": "ours: the best accuracy per second, nothing to set",
@@ -52,37 +69,55 @@ class Settings(BaseModel):
     softplus_beta: Positive = 1.0
     squares: Annotated[bool, Field(description="true or false")] = False
     centred: Annotated[bool, Field(description="true or false")] = False
-    dual: Annotated[Literal["network", "tangent", "exact"], Field(description="network, tangent or exact")] = "network"
+    last_bias: Annotated[bool, Field(description="true or false")] = True
+    dual: Annotated[
+        Literal["network", "tangent", "exact", "none"], Field(description="network, tangent, exact or none")
+    ] = "network"
     pairing: Annotated[Literal["weak", "strong"], Field(description="weak or strong")]
-    metric: Annotated[Literal["gradient", "energy"], Field(description="gradient or energy")] = "gradient"
+    metric: Annotated[
+        Literal["gradient", "energy", "identity", "operator"],
+        Field(description="gradient, energy, identity or operator"),
+    ] = "gradient"
     boundary_norm: Annotated[Literal["l2", "h1", "h1-sampled"], Field(description="l2, h1 or h1-sampled")]
     solver: Annotated[Literal["minres", "cg", "lsmr", "dense"], Field(description="minres, cg, lsmr or dense")]
     minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")]
     minres_max: Count
     minres_stop: Annotated[Literal["residual", "scipy"], Field(description="residual or scipy")]
     damping: NonNegative = 0.0
+    rate_decay: NonNegative = 0.0
+    line_search: Annotated[bool, Field(description="true or false")] = True
     polish: Annotated[bool, Field(description="true or false")] = False
     precision: Annotated[Literal["float32", "float64"], Field(description="float32 or float64")] = "float32"
 
 
-def resolve(preset: dict[str, Any], overrides: dict[str, Any]) -> Settings:
+def resolve(method: str, preset: dict[str, Any], overrides: dict[str, Any]) -> Settings:
     """A preset with some values changed, or an `InputError` that names the key and what is allowed."""
     for key in overrides:
         if key not in Settings.model_fields:
             raise unknown("setting", key, Settings.model_fields)
     settings = parse(Settings, {**preset, **overrides})
-    strong = settings.dual != "network" or settings.pairing == "strong"
-    if strong and settings.activation == "prelu":
+    exact = settings.dual in ("tangent", "exact")
+    if settings.dual not in DUALS[method]:
+        raise InputError(f"dual: '{settings.dual}' is not allowed for {method}; give {' or '.join(DUALS[method])}.")
+    least_squares = settings.dual == "none" and method != "deep-ritz"
+    if (exact or least_squares or settings.pairing == "strong") and settings.activation == "prelu":
+        remedy = ", or set dual=network and pairing=weak" if method == "npdg" else ""
         raise InputError(
             "activation: 'prelu' has no second derivatives, which the strong residual needs; "
-            "give tanh, softplus or sine, or set dual=network and pairing=weak."
+            f"give tanh, softplus or sine{remedy}."
+        )
+    if exact and settings.metric in ("identity", "operator"):
+        raise InputError(
+            f"metric: '{settings.metric}' is not allowed with dual={settings.dual}; give gradient or energy, "
+            "or set dual=network."
         )
     if settings.solver == "lsmr" and settings.damping == 0:
         raise InputError(
             "damping: 0 is not allowed with solver=lsmr, which solves damped least squares; give 1e-6, say."
         )
-    if settings.dual != "network" and settings.damping == 0:
-        raise InputError(f"damping: 0 is not allowed with dual={settings.dual}, which adapts it; give 0.001, say.")
+    if (exact or method == "natural-pinn") and settings.damping == 0:
+        which = f"dual={settings.dual}" if exact else method
+        raise InputError(f"damping: 0 is not allowed with {which}, which adapts it; give 0.001, say.")
     return settings
 
 
@@ -101,7 +136,7 @@ def parse(model: type[Model], values: dict[str, Any]) -> Model:
 def default_presets(method: str, dim: int) -> list[dict[str, Any]]:
     """Our settings for any equation of a given dimension; where there are several, a short trial decides."""
     if method != "npdg":
-        return [{**_NETWORKS, "n_boundary": max(400, 40 * dim), **_RATES[method]}]
+        return [{**_NETWORKS, **_BASELINES[method](dim)}]
     if dim <= EXACT_DUAL_UP_TO:
         return [{**_NETWORKS, **_EXACT, **shape} for shape in (_WAVES, _DEEP, _STEPS)]
     base = {**_NETWORKS, **_TANGENT, "n_boundary": min(max(400, 20 * dim), 1000)}
@@ -170,7 +205,37 @@ _TANGENT: dict[str, Any] = {
     "damping": 1e-3,
     "polish": True,
 }
-_RATES: dict[str, dict[str, Any]] = {
-    "npdg-flat": {"tau_u": 1e-2, "tau_phi": 1e-2, "tau_psi": 1e-2, "omega": 1.0},
-    "pd-adam": {"tau_u": 1e-3, "tau_phi": 1e-3, "tau_psi": 1e-3, "omega": 0.0},
+_ADAM: dict[str, Any] = {"tau_u": 1e-3, "tau_phi": 1e-3, "tau_psi": 1e-3, "omega": 0.0}
+_ALONE: dict[str, Any] = {
+    "dual": "none",
+    "boundary_norm": "l2",
+    "lam": 1e2,
+    "width": 64,
+    "depth": 3,
+    "pairing": "weak",
+    "rate_decay": 1e-3,
+}
+# Chosen on 10-D Poisson at 15 s among rates, weights λ, depths and batches, each by itself; docs/baselines.md.
+_BASELINES: dict[str, Callable[[int], dict[str, Any]]] = {
+    "npdg-flat": lambda d: {
+        "tau_u": 1e-2,
+        "tau_phi": 1e-2,
+        "tau_psi": 1e-2,
+        "omega": 1.0,
+        "n_boundary": max(400, 40 * d),
+    },
+    "pd-adam": lambda d: {**_ADAM, "n_boundary": max(400, 40 * d)},
+    "wan": lambda d: {**_ALONE, **_ADAM, "dual": "network", "tau_phi": 1e-2, "lam": 1e4, "rate_decay": 0.0},
+    "pinn": lambda d: {**_ALONE, "tau_u": 1e-2, "n_interior": 300, "n_boundary": 200},
+    "deep-ritz": lambda d: {**_ALONE, "tau_u": 1e-2, "lam": 1e3},
+    "pinn-lbfgs": lambda d: {**_ALONE, "tau_u": 1.0, "n_interior": 1000, "precision": "float64"},
+    "natural-pinn": lambda d: {
+        **_ALONE,
+        "depth": 2,
+        "damping": 1e-3,
+        "solver": "dense",
+        "n_interior": 1500 if d <= EXACT_DUAL_UP_TO else 500,
+        "n_boundary": 200,
+        "precision": "float64",
+    },
 }

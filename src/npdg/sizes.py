@@ -21,13 +21,13 @@ def shape(settings: Settings) -> str:
     return f"{settings.activation}{squares}, width {settings.width}, depth {settings.depth}"
 
 
-def estimate(settings: Settings, dim: int) -> dict[str, str]:
+def estimate(method: str, settings: Settings, dim: int) -> dict[str, str]:
     """Parameters of each network, and roughly how much memory a step needs."""
-    exact = settings.dual != "network"
-    counts = {"u": parameters(dim, settings.width, settings.depth, exact)}
-    if not exact:
+    counts = {"u": parameters(dim, settings.width, settings.depth, settings.last_bias)}
+    if settings.dual == "network":
         counts["φ"] = parameters(dim, settings.width, settings.depth, True)
-        counts["ψ"] = parameters(dim, settings.psi_width, settings.depth, False)
+        if method != "wan":
+            counts["ψ"] = parameters(dim, settings.psi_width, settings.depth, False)
     return {
         "parameters": ", ".join(f"{name} {count}" for name, count in counts.items()),
         "memory": f"about {memory(settings, dim) / 2**20:.0f} MB",
@@ -41,7 +41,7 @@ def memory(settings: Settings, dim: int) -> int:
         # A Jacobian of one row a residual and 1 + d a boundary point, and a few copies of the matrix.
         size = parameters(dim, settings.width, settings.depth, True)
         traces = {"l2": 1, "h1": 1 + dim, "h1-sampled": 2}[settings.boundary_norm]
-        rows = settings.n_interior * (1 if settings.dual == "exact" else dim) + traces * settings.n_boundary
+        rows = settings.n_interior * (1 if settings.dual in ("exact", "none") else dim) + traces * settings.n_boundary
         solver = 2 * rows * size + 4 * size * size
     else:
         # The linearised gradient of a network keeps about eight numbers per unit and point.

@@ -85,7 +85,9 @@ def train(
     outcome.history = before.history + outcome.history
     outcome.compile_seconds += compiled
     if budget is not None and outcome.stop_reason == "seconds":
-        outcome.detail = _short(outcome, budget) or (_plateau(outcome) if settings.dual != "network" else "")
+        outcome.detail = _short(outcome, budget) or (
+            _plateau(outcome) if method == "npdg" and settings.dual != "network" else ""
+        )
         if polishes:
             outcome = _polish(pde, outcome, budget, seed, hooks)
     return Trained(settings, outcome, tuple(tried))

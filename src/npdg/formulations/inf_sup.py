@@ -26,11 +26,14 @@ def inf_sup(
     boundary_norm: BoundaryNorm = "l2",
     metric: MetricName = "gradient",
 ) -> Saddle:
-    """Lower a PDE to the saddle of u, φ (interior) and ψ (boundary), with M_p = M_d = ∇ or √κ ∇."""
-    trace = TRACES[boundary_norm]
+    """Lower a PDE to the saddle of u, φ (interior) and ψ (boundary), with M_p and M_d by `metric`."""
+    trace, measured = TRACES[boundary_norm], METRICS[metric]
 
-    def slope(name: str, f: Fields, p: Points) -> Array:
-        return METRICS[metric](pde, f["u"], f[name], p.x)
+    def primal(f: Fields, p: Points) -> Array:
+        return measured.primal(pde, f["u"], f["u"], p.x)
+
+    def dual(f: Fields, p: Points) -> Array:
+        return measured.dual(pde, f["u"], f["phi"], p.x)
 
     def weak(f: Fields, p: Points) -> Array:
         u, phi = f["u"], f["phi"]
@@ -43,32 +46,34 @@ def inf_sup(
         return trace(f["u"], p) - trace(pde.boundary.data, p)
 
     # φ vanishes on the boundary, so both pairings have the same expectation; the variance of the strong
-    # one vanishes with the residual. For u the weak one is as good, since φ → 0, and needs one derivative.
-    pairings = (
-        (Integral("pairing", "interior", weak),)
-        if pairing == "weak"
-        else (
+    # one vanishes with the residual. For u the weak one is as good, since φ → 0, and needs one derivative; but in the
+    # metric of the operator its gradient would not lie in the range of its Gram matrix.
+    if pairing == "weak":
+        pairings = (Integral("pairing", "interior", weak),)
+    elif metric == "operator":
+        pairings = (Integral("pairing", "interior", strong),)
+    else:
+        pairings = (
             Integral("pairing", "interior", strong, seen_by=("phi",)),
             Integral("weak pairing", "interior", weak, seen_by=("u",)),
         )
-    )
     return Saddle(
         measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
         players=(
-            Player("phi", +1, (Feature("interior", lambda f, p: slope("phi", f, p)),)),
+            Player("phi", +1, (Feature("interior", dual),)),
             Player("psi", +1, (Feature("boundary", lambda f, p: trace(f["psi"], p), lam),)),
             Player(
                 "u",
                 -1,
                 (
-                    Feature("interior", lambda f, p: slope("u", f, p)),
+                    Feature("interior", primal),
                     Feature("boundary", lambda f, p: trace(f["u"], p), lam),
                 ),
             ),
         ),
         integrals=(
             *pairings,
-            Integral("dual energy", "interior", lambda f, p: _square(slope("phi", f, p)), -nu / 2),
+            Integral("dual energy", "interior", lambda f, p: _square(dual(f, p)), -nu / 2),
             Integral("boundary pairing", "boundary", lambda f, p: jnp.vdot(mismatch(f, p), trace(f["psi"], p)), lam),
             Integral("boundary dual energy", "boundary", lambda f, p: _square(trace(f["psi"], p)), -lam * nu / 2),
             Integral("boundary penalty", "boundary", lambda f, p: _square(mismatch(f, p)), lam),

@@ -30,7 +30,7 @@ def tangent(
     trace = TRACES[boundary_norm]
 
     def slope(v: Scalar, f: Fields, p: Points) -> Array:
-        return METRICS[metric](pde, f["u"], v, p.x)
+        return METRICS[metric].primal(pde, f["u"], v, p.x)
 
     def strong(f: Fields, p: Points) -> Array:
         return pde.residual(f["u"], p.x) * f["phi"](p.x)

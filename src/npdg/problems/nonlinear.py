@@ -6,7 +6,7 @@ strong:  ½|∇u|² + V = Δu.     mild:  (ε₀/2)|∇u|² + Δu = V with ε₀
 from typing import TYPE_CHECKING, Any
 
 from npdg.problems.card import Card
-from npdg.problems.paper import COMMON
+from npdg.problems.paper import COMMON, UNIT_STEPS, alone, rates
 
 if TYPE_CHECKING:
     from npdg.pde import PDE
@@ -55,10 +55,18 @@ def _radial(x: Any) -> tuple[Any, Any, Any]:
 
 
 def paper(method: str, dim: int) -> dict[str, Any]:
-    """Sec. 5.3 for NPDG; PD-Adam as the WAN column of Table 2."""
+    """Sec. 5.3 for NPDG, Table 2 for the others. There is no energy: Deep Ritz is refused when it is built."""
     npdg = {**COMMON, "n_interior": 4000, "n_boundary": 40 * dim, "psi_width": 128}
-    adam = {"tau_u": 0.5e-3, "tau_phi": 0.5e-2, "tau_psi": 0.5e-2, "omega": 0.0, "lam": 1e3}
-    return npdg | (adam if method == "pd-adam" else {})
+    adam = rates(0.5e-3, 0.5e-2, lam=1e3)
+    pinn = alone(1e-4, 1e4)
+    others: dict[str, dict[str, Any]] = {
+        "pd-adam": adam,
+        "wan": adam,
+        "pinn": pinn,
+        "pinn-lbfgs": pinn | UNIT_STEPS,
+        "deep-ritz": pinn,
+    }
+    return npdg | others.get(method, {})
 
 
 CARD = Card(

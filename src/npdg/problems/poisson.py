@@ -7,7 +7,7 @@ is not a sum of one-dimensional functions: exp(−|x − c|²) sin Σ x_k with c
 from typing import TYPE_CHECKING, Any
 
 from npdg.problems.card import Card
-from npdg.problems.paper import COMMON
+from npdg.problems.paper import COMMON, UNIT_STEPS, alone, rates
 
 if TYPE_CHECKING:
     from npdg.pde import PDE
@@ -56,7 +56,7 @@ def build(dim: int, solution: str = "sines") -> "PDE":
 
 
 def paper(method: str, dim: int) -> dict[str, Any]:
-    """Sec. 5.1 for NPDG and its flat-gradient ablation; rates of PD-Adam from Table 2 (WAN/PD-Adam column)."""
+    """Sec. 5.1 for NPDG and its flat-gradient ablation, Table 2 for the others."""
     high = dim >= 50  # the paper's two regimes: up to 20-D, and 50-D
     npdg = {
         **COMMON,
@@ -66,15 +66,16 @@ def paper(method: str, dim: int) -> dict[str, Any]:
         "depth": 6 if high else 4,
         "minres_rtol": 1e-4 if high else 1e-3,
     }
-    adam = {
-        "tau_u": 0.5e-3,
-        "tau_phi": 0.5e-2,
-        "tau_psi": 0.5e-2,
-        "omega": 0.0,
-        "n_interior": 10000,
-        "n_boundary": 60 * dim,
+    samples = {"n_interior": 10000, "n_boundary": 60 * dim}
+    pinn = alone(1e-4, 1e4)
+    others: dict[str, dict[str, Any]] = {
+        "pd-adam": rates(0.5e-3, 0.5e-2, **samples),
+        "wan": rates(0.5e-3, 0.5e-2, lam=1e4, **samples),
+        "pinn": pinn,
+        "pinn-lbfgs": pinn | UNIT_STEPS,
+        "deep-ritz": pinn,
     }
-    return npdg | (adam if method == "pd-adam" else {})
+    return npdg | others.get(method, {})
 
 
 CARD = Card(

@@ -76,6 +76,14 @@ def _assignment(text: str) -> tuple[str, Any]:
     return key.strip(), value.strip()
 
 
+def whole_number(key: str, text: str, lowest: int, highest: int) -> int:
+    """A number from the command line, or an `InputError` that names its key."""
+    number = int(text) if text.isdecimal() else None
+    if number is None or not lowest <= number <= highest:
+        raise InputError(f"{key}: {text!r} is not allowed; give a whole number from {lowest} to {highest}.")
+    return number
+
+
 def to_toml(tables: dict[str, dict[str, Any]]) -> str:
     """A configuration of one level of tables as TOML."""
     lines: list[str] = []

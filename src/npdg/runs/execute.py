@@ -6,6 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
+from npdg.methods import recipe
+from npdg.pde import PDE
 from npdg.presets import choose
 from npdg.problems.user import load_file
 from npdg.runs import report, store
@@ -14,17 +16,22 @@ from npdg.runs.display import Display
 from npdg.solution import solve as solve_pde
 
 
+def build(target: Target) -> tuple[PDE, str]:
+    """The equation a target names, and how it is written."""
+    if target.card is not None:
+        assert target.dim is not None
+        return target.card.build(target.dim, **target.options), target.card.equation
+    assert target.file is not None
+    return load_file(*target.file, target.dim), "−div flux(u) + reaction(u) = source"
+
+
 def solve(
     request: Request, target: Target, console: Console, *, command: str, should_stop: Callable[[], str | None]
 ) -> dict[str, Any]:
     """Carry out a request and return the result that is also in `result.json`."""
-    if target.card is not None:
-        assert target.dim is not None
-        pde, equation = target.card.build(target.dim, **target.options), target.card.equation
-    else:
-        assert target.file is not None
-        pde, equation = load_file(*target.file, target.dim), "−div flux(u) + reaction(u) = source"
+    pde, equation = build(target)
     settings = choose(pde.name, pde.dim, request.method, request.preset, request.settings)
+    recipe(pde, request.method, settings)  # refuses what the method cannot take before anything is written
     seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
 
     stem = f"{pde.name.replace('.py:', '-')}-{pde.dim}d-{request.method}"

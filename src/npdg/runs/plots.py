@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -60,30 +61,55 @@ def slice_figure(solution: Solution) -> Figure:
     return _line_figure(solution) if solution.pde.dim == 1 else _plane_figure(solution)
 
 
-def _plane_figure(solution: Solution) -> Figure:
+@dataclass(frozen=True)
+class Plane:
+    """u and, if known, the exact solution on a grid of a coordinate plane; NaN outside the domain."""
+
+    axes: tuple[int, int]
+    first: np.ndarray
+    second: np.ndarray
+    u: np.ndarray
+    exact: np.ndarray | None
+
+    @property
+    def error(self) -> np.ndarray:
+        assert self.exact is not None
+        return np.abs(self.u - self.exact)
+
+    def heat(self, axes: Any, values: np.ndarray, title: str, **keywords: Any) -> None:
+        """Draw values on the plane, with a colour bar."""
+        shading = "nearest" if np.isnan(values).any() else "gouraud"
+        drawn = axes.pcolormesh(self.first, self.second, values.T, shading=shading, **keywords)
+        axes.figure.colorbar(drawn, ax=axes)
+        names = (f"$x_{{{k + 1}}}$" for k in self.axes)
+        axes.set(title=title, xlabel=next(names), ylabel=next(names), aspect="equal")
+
+
+def plane(solution: Solution, axes: tuple[int, int] = (0, 1), rest: float | None = None) -> Plane:
+    """The plane of two coordinates; the others are `rest`, or those of the centre."""
     lower, upper = solution.pde.domain.bounds()
-    first, second = (np.linspace(lower[k], upper[k], GRID) for k in (0, 1))
-    points = np.tile((lower + upper) / 2, (GRID * GRID, 1))
+    first, second = (np.linspace(lower[k], upper[k], GRID) for k in axes)
+    points = np.tile((lower + upper) / 2 if rest is None else np.full(solution.pde.dim, rest), (GRID * GRID, 1))
     mesh = np.meshgrid(first, second, indexing="ij")
-    points[:, 0], points[:, 1] = mesh[0].ravel(), mesh[1].ravel()
+    points[:, axes[0]], points[:, axes[1]] = mesh[0].ravel(), mesh[1].ravel()
     inside = _inside(solution, points)
-    panels = {"$u$": solution(points)}
-    if solution.pde.exact is not None:
-        exact = _exact(solution, points)
-        panels |= {"exact": exact, "$|u - $exact$|$": np.abs(panels["$u$"] - exact)}
+    shown = lambda values: np.where(inside, values, np.nan).reshape(GRID, GRID)
+    exact = None if solution.pde.exact is None else shown(_exact(solution, points))
+    return Plane(axes, first, second, shown(solution(points)), exact)
+
+
+def _plane_figure(solution: Solution) -> Figure:
+    shown = plane(solution)
+    panels = {"$u$": shown.u}
+    if shown.exact is not None:
+        panels |= {"exact": shown.exact, "$|u - $exact$|$": shown.error}
     figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained")
-    panels = {title: np.where(inside, values, np.nan) for title, values in panels.items()}
-    shared = [values for title, values in panels.items() if not title.startswith("$|")]
+    shared = [shown.u] if shown.exact is None else [shown.u, shown.exact]
     low, high = min(np.nanmin(v) for v in shared), max(np.nanmax(v) for v in shared)
     for axes, (title, values) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True):
-        limits = {} if title.startswith("$|") else {"vmin": low, "vmax": high}
-        colours = "magma" if title.startswith("$|") else "viridis"
-        image = values.reshape(GRID, GRID)
-        drawn = axes.pcolormesh(
-            first, second, image.T, shading="gouraud" if inside.all() else "nearest", cmap=colours, **limits
-        )
-        figure.colorbar(drawn, ax=axes)
-        axes.set(title=title, xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
+        error = title.startswith("$|")
+        limits = {"cmap": "magma"} if error else {"cmap": "viridis", "vmin": low, "vmax": high}
+        shown.heat(axes, values, title, **limits)
     return figure
 
 

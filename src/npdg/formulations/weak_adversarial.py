@@ -1,0 +1,38 @@
+"""The objective of weak adversarial networks (WAN; Table 2 of the paper):
+
+    log |⟨flux(u), ∇φ⟩ + ⟨reaction(u) − f, φ⟩|² − log |φ|² + λ |u − g|²_∂,
+
+which φ maximises and u minimises. It is a ratio: the length of φ does not matter.
+"""
+
+from collections.abc import Mapping
+
+import jax.numpy as jnp
+from jax import Array
+
+from npdg.calculus import grad
+from npdg.measures import Points
+from npdg.pde import PDE
+from npdg.saddle import Fields, Integral, Player, Saddle
+
+
+def weak_adversarial(pde: PDE, *, lam: float = 1e4) -> Saddle:
+    """Lower a PDE to the saddle of u and a test function φ of arbitrary length."""
+
+    def weak(f: Fields, p: Points) -> Array:
+        u, phi = f["u"], f["phi"]
+        return jnp.vdot(pde.flux(u, p.x), grad(phi)(p.x)) + pde.lower_order(u, p.x) * phi(p.x)
+
+    def ratio(terms: Mapping[str, Array]) -> Array:
+        return jnp.log(terms["pairing"] ** 2) - jnp.log(terms["test norm"]) + terms["boundary"]
+
+    return Saddle(
+        measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
+        players=(Player("phi", +1, ()), Player("u", -1, ())),
+        integrals=(
+            Integral("pairing", "interior", weak),
+            Integral("test norm", "interior", lambda f, p: f["phi"](p.x) ** 2),
+            Integral("boundary", "boundary", lambda f, p: (f["u"](p.x) - pde.boundary.data(p.x)) ** 2, lam),
+        ),
+        combine=ratio,
+    )
