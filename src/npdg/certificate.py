@@ -2,7 +2,8 @@
 
 The error e of u solves the linearised equation with u's residual on the right and its mismatch on the boundary. It is
 sought in a space richer than training used, on fresh points; twice, independently, so that sampling noise, which is
-not the same in both, does not count: |∇e|² is estimated by the mean of ∇e₁·∇e₂.
+not the same in both, does not count: |∇e|² is estimated by the mean of ∇e₁·∇e₂. What of the mismatch on the boundary
+that space cannot explain is an error too, and its tangential gradient, seen on other fresh points, is counted with it.
 
 Small networks: least squares in the strong residual, exactly, in the tangent space of u and another one beside it.
 Large ones: the saddle of the gradient metric, φ and u in the tangent space of u enriched by waves, by conjugate
@@ -17,12 +18,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from npdg import polish
-from npdg.calculus import grad
+from npdg.calculus import grad, tangential_gradient
 from npdg.evaluation import BATCH
 from npdg.fields import MLP, Centred, Field, Linearised, Sine, split
 from npdg.formulations.tangent import tangent
 from npdg.krylov import cg
 from npdg.loop import Recipe, State, initial, step
+from npdg.measures import Points
 from npdg.pde import PDE
 from npdg.rules import by_products, natural
 
@@ -37,7 +39,7 @@ def affordable(u: Field) -> bool:
 
 def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> float:
     """‖∇(u − u*)‖/‖∇u*‖ as far as it can be seen without u*."""
-    keys = jax.random.split(jax.random.key(seed), 4)
+    keys = jax.random.split(jax.random.key(seed), 5)
     if affordable(u):
         u = polish.as_float64(u)
         recipe = polish.correction(pde, u, _richer(pde, u, keys[0]), per_parameter=3)
@@ -46,18 +48,26 @@ def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> f
     state = initial(recipe, 0)
     solve = jax.jit(lambda key: step(recipe, State(state.fields, state.rules, key, state.step))[0].fields["u"])
     first, second = solve(keys[1]), solve(keys[2])
-    x = pde.domain.sample_interior(keys[3], points).x
+    x, y = pde.domain.sample_interior(keys[3], points).x, pde.domain.sample_boundary(keys[4], points)
 
     @jax.jit
     def means(first: Linearised, second: Linearised) -> Array:
-        def products(x: Array) -> Array:
+        def inside(x: Array) -> Array:
             one, two, whole = grad(first.correction)(x), grad(second.correction)(x), grad(first)(x)
             return jnp.stack([jnp.vdot(one, two), jnp.vdot(whole, whole)])
 
-        return jnp.mean(lax.map(products, x, batch_size=min(BATCH, points)), axis=0)
+        def outside(y: Points) -> Array:
+            assert y.normal is not None
+            left = lambda u: tangential_gradient(lambda z: u(z) - pde.boundary.data(z))(y.x, y.normal)
+            return jnp.vdot(left(first), left(second))[None]
 
-    error, norm = (float(m) for m in means(first, second))
-    relative = (max(error, 0.0) / (norm if norm > 0 else 1.0)) ** 0.5
+        parts = ((inside, x), (outside, y))
+        return jnp.concatenate([jnp.mean(lax.map(f, p, batch_size=min(BATCH, points)), axis=0) for f, p in parts])
+
+    explained, norm, left = (float(m) for m in means(first, second))
+    # A boundary point shows d − 1 of the d components of a gradient.
+    error = max(explained, 0.0) + max(left, 0.0) * pde.dim / max(pde.dim - 1, 1)
+    relative = (error / (norm if norm > 0 else 1.0)) ** 0.5
     return max(relative, 2 * float(jnp.finfo(x.dtype).eps))  # rounding errors have no equation
 
 
