@@ -140,7 +140,7 @@ def test_adam_with_decay_is_optaxs():
     for _ in range(5):
         update, memory = optimizer.update(jax.grad(ROSENBROCK)(v), memory)
         v = optax.apply_updates(v, update)
-    np.testing.assert_allclose(state.fields["u"].v, v, rtol=1e-12)
+    np.testing.assert_allclose(state.fields["u"].v, jnp.asarray(v), rtol=1e-12)
 
 
 def test_lbfgs_sees_the_same_samples_in_every_step_and_lowers_its_loss_in_each():

@@ -57,8 +57,9 @@ def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> f
             return jnp.stack([jnp.vdot(one, two), jnp.vdot(whole, whole)])
 
         def outside(y: Points) -> Array:
-            assert y.normal is not None
-            left = lambda u: tangential_gradient(lambda z: u(z) - pde.boundary.data(z))(y.x, y.normal)
+            normal = y.normal
+            assert normal is not None
+            left = lambda u: tangential_gradient(lambda z: u(z) - pde.boundary.data(z))(y.x, normal)
             return jnp.vdot(left(first), left(second))[None]
 
         parts = ((inside, x), (outside, y))

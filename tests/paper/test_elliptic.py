@@ -7,10 +7,11 @@ import pytest
 
 import npdg
 from npdg.calculus import grad, laplacian
+from npdg.fields import MLP, CutOff
 from npdg.presets import choose
 from npdg.problems import find
 
-CASES = [("varcoeff", d, {}) for d in (2, 10, 20)]
+CASES = [("varcoeff", d, {}) for d in (2, 10, 20, 50)]
 CASES += [("nonlinear", d, {"variant": v}) for d in (1, 2, 5) for v in ("strong", "mild")]
 
 
@@ -24,6 +25,23 @@ def test_the_exact_solution_solves_the_equation(name, dim, options):
     np.testing.assert_allclose(jax.vmap(lambda x: pde.residual(exact, x))(points), 0, atol=1e-10)
     edge = pde.domain.sample_boundary(jax.random.key(1), 6).x
     np.testing.assert_allclose(jax.vmap(exact)(edge), jax.vmap(pde.boundary.data)(edge), atol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("name", "dim"), [("poisson", 10), ("varcoeff", 10), ("varcoeff", 50), ("nonlinear", 5)])
+def test_the_weak_residual_of_the_exact_solution_is_zero_within_the_noise(name, dim):
+    """⟨flux(u*), ∇φ⟩ + ⟨reaction(u*) − f, φ⟩ for random φ that vanish on the boundary."""
+    pde = find(name).build(dim)
+    exact = pde.exact
+    assert exact is not None
+    x = pde.domain.sample_interior(jax.random.key(4), 40_000).x
+    for key in jax.random.split(jax.random.key(5), 3):
+        phi = CutOff(pde.domain, MLP(dim, 16, 3, key=key))
+        weak = lambda p, phi=phi: jnp.vdot(pde.flux(exact, p), grad(phi)(p)) + pde.lower_order(exact, p) * phi(p)
+        values = np.asarray(jax.jit(jax.vmap(weak))(x))
+        noise = values.std() / len(values) ** 0.5
+        assert abs(values.mean()) < 4 * noise
+        assert noise < 0.05 * np.abs(values).mean()  # which would see a wrong source
 
 
 @pytest.mark.usefixtures("x64")
