@@ -89,7 +89,7 @@ def test_norms_of_table_3(name, dim, value, slope):
 def test_presets_are_the_papers():
     ten, twenty, fifty = (choose("varcoeff", d, "npdg", "paper", {}) for d in (10, 20, 50))
     assert (ten.tau_u, ten.tau_phi, ten.minres_rtol, ten.n_interior, ten.psi_width) == (0.1, 0.19, 0.5e-3, 4000, 128)
-    assert (twenty.tau_u, twenty.tau_phi, twenty.depth, twenty.softplus_beta) == (0.05, 0.095, 4, 0.25)
+    assert (twenty.tau_u, twenty.tau_phi, twenty.depth, twenty.softplus_beta) == (0.05, 0.095, 4, 4.0)
     assert (fifty.depth, fifty.n_interior, fifty.minres_rtol, fifty.n_boundary) == (6, 6000, 1e-4, 4000)
     ball = choose("nonlinear", 5, "npdg", "paper", {})
     assert (ball.width, ball.psi_width, ball.depth, ball.n_interior, ball.n_boundary) == (256, 128, 4, 4000, 200)

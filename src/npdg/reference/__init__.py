@@ -1,0 +1,1 @@
+"""Truths to compare with, by classical methods: finite differences."""
