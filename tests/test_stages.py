@@ -191,3 +191,13 @@ def test_a_budget_below_one_step_is_said():
 def test_a_network_too_large_for_the_memory_is_refused():
     with pytest.raises(npdg.InputError, match="solver=cg"):
         npdg.solve(equation(), steps=1, width=65536)
+
+
+def test_the_polish_gets_a_share_but_at_least_one_batch_and_nothing_if_that_is_too_much():
+    small, large = net(), MLP(20, 128, 2, key=jax.random.key(0))
+    assert polish.seconds_of(10.0, small, 2) == 1.5
+    assert polish.seconds_of(1000.0, small, 2) == 20.0
+    batch = polish.seconds_of(12.0, large, 20)
+    assert 1.8 < batch < 6.0
+    assert polish.seconds_of(2 * batch - 0.1, large, 20) == 0.0
+    assert polish.seconds_of(1e6, MLP(20, 400, 2, key=jax.random.key(0)), 20) == 0.0

@@ -24,6 +24,7 @@ from npdg.rules import averaged, by_factors
 LARGEST = 3000  # parameters, beyond which a dense solve is no longer a matter of seconds
 MEMORY = 400 * 2**20  # bytes of one batch's Jacobian
 SHARE, MOST = 0.15, 20.0  # of the run's seconds, and at most so many
+SPEED = 3e10  # rows times parameters squared a second, on two cores
 
 
 def affordable(u: Field) -> bool:
@@ -31,9 +32,11 @@ def affordable(u: Field) -> bool:
     return parameter_count(u) <= LARGEST
 
 
-def seconds_of(seconds: float) -> float:
-    """How much of a run's seconds the last stage gets."""
-    return min(SHARE * seconds, MOST)
+def seconds_of(seconds: float, u: Field, dim: int) -> float:
+    """How much of a run's seconds the last stage gets: a share, but at least one batch; none if that is over half."""
+    size, (interior, boundary) = parameter_count(u), _points(dim, parameter_count(u), 8)
+    batch = (interior + (dim + 1) * boundary) * size**2 / SPEED
+    return max(min(SHARE * seconds, MOST), batch) if affordable(u) and batch <= seconds / 2 else 0.0
 
 
 def as_float64(u: Field) -> Field:
@@ -43,13 +46,18 @@ def as_float64(u: Field) -> Field:
 
 def correction(pde: PDE, base: Field, nets: Sequence[Field], *, per_parameter: int = 8) -> Recipe:
     """A run for the correction of `base` in the tangent spaces of the nets, with so many points a parameter."""
-    columns = sum(parameter_count(net) for net in nets)
-    # One boundary point for eight interior ones; it brings d + 1 rows.
-    affordable_points = MEMORY // (8 * columns) / (1 + (pde.dim + 1) / 8)
-    interior = int(min(max(per_parameter * columns, 2000), affordable_points))
+    interior, boundary = _points(pde.dim, sum(parameter_count(net) for net in nets), per_parameter)
     return Recipe(
         saddle=least_squares(pde, boundary_norm="h1"),
         start=lambda key: {"u": Linearised.at(base, nets)},
         rules={"u": averaged(by_factors())},
-        sizes={"interior": interior, "boundary": max(interior // 8, 200)},
+        sizes={"interior": interior, "boundary": boundary},
     )
+
+
+def _points(dim: int, columns: int, per_parameter: int) -> tuple[int, int]:
+    """Points of a batch in the interior and on the boundary."""
+    # One boundary point for eight interior ones; it brings d + 1 rows.
+    most = MEMORY // (8 * columns) / (1 + (dim + 1) / 8)
+    interior = int(min(max(per_parameter * columns, 2000), most))
+    return interior, max(interior // 8, 200)

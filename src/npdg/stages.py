@@ -64,7 +64,7 @@ def train(
             before = Outcome(initial(recipe, seed), "seconds")
     hooks.on_chosen(settings)
     _replay(before, pde, hooks)
-    polishes = budget is not None and settings.polish and polish.affordable(before.state.fields["u"])
+    reserved = polish.seconds_of(budget, before.state.fields["u"], pde.dim) if budget and settings.polish else 0.0
     spent = max((trial.outcome.seconds for trial in tried), default=0.0)
     compiled = sum(trial.outcome.compile_seconds for trial in tried)
     if before.stop_reason != "seconds":  # the trial was interrupted, or nothing that was tried could go on
@@ -73,7 +73,7 @@ def train(
         outcome = run(
             recipe,
             before.state,
-            seconds=seconds if budget is None or not polishes else budget - polish.seconds_of(budget),
+            seconds=seconds if budget is None else budget - reserved,
             steps=steps,
             spent=spent,
             program=before.program,
@@ -88,7 +88,7 @@ def train(
         outcome.detail = _short(outcome, budget) or (
             _plateau(outcome) if method == "npdg" and settings.dual != "network" else ""
         )
-        if polishes:
+        if reserved > 0:
             outcome = _polish(pde, outcome, budget, seed, hooks)
     return Trained(settings, outcome, tuple(tried))
 
