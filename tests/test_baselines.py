@@ -193,10 +193,10 @@ def test_gram_matrices_of_the_ablations(metric):
     for player, part in zip(saddle.players[::2], (measured.dual, measured.primal), strict=True):
         vector, build = split(fields[player.name])
         values = lambda v, p=part, b=build: jnp.stack([p(pde, fields["u"], b(v), x)[0] for x in samples["interior"].x])
-        jacobian = jax.jacobian(values)(vector)
+        jacobian = jax.jit(jax.jacobian(values))(vector)
         expected = jacobian.T @ jacobian / len(samples["interior"].x)
         if player.name == "u":
-            trace = jax.jacobian(lambda v, b=build: jax.vmap(b(v))(samples["boundary"].x))(vector)
+            trace = jax.jit(jax.jacobian(lambda v, b=build: jax.vmap(b(v))(samples["boundary"].x)))(vector)
             expected += 10.0 * trace.T @ trace / len(samples["boundary"].x)
         np.testing.assert_allclose(gram(player, fields, samples).dense(), expected, rtol=1e-9, atol=1e-12)
 

@@ -65,7 +65,7 @@ def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
         return np.linalg.solve(np.asarray(matrix) + damping * np.eye(len(right)), right)
 
     def gram(features, v):
-        jacobian = jax.jacrev(features)(v)
+        jacobian = jax.jit(jax.jacrev(features))(v)
         return jnp.einsum("nrp,nrq->pq", jacobian, jacobian) / jacobian.shape[0]
 
     def residual_or_weak(v_phi):
@@ -85,8 +85,8 @@ def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
             - nu / 2 * mean_dot(trace(psi_of(v)), trace(psi_of(v)))
         )
     )
-    eta_new = eta + tau_phi * solve(gram(slopes(phi_of, x), eta), jax.grad(loss_phi)(eta))
-    xi_new = xi + tau_psi * solve(lam * gram(lambda v: trace(psi_of(v)), xi), jax.grad(loss_psi)(xi))
+    eta_new = eta + tau_phi * solve(gram(slopes(phi_of, x), eta), jax.jit(jax.grad(loss_phi))(eta))
+    xi_new = xi + tau_psi * solve(lam * gram(lambda v: trace(psi_of(v)), xi), jax.jit(jax.grad(loss_psi))(xi))
     phi_ahead = lambda p: (1 + omega) * phi_of(eta_new)(p) - omega * phi_of(eta)(p)
     psi_ahead = lambda p: (1 + omega) * psi_of(xi_new)(p) - omega * psi_of(xi)(p)
 
@@ -97,7 +97,7 @@ def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
         return weak + lam * mean_dot(mismatch, trace(psi_ahead)) + lam * mean_dot(mismatch, mismatch)
 
     metric = gram(slopes(u_of, x), theta) + lam * gram(lambda v: trace(u_of(v)), theta)
-    theta_new = theta - tau_u * solve(metric, jax.grad(loss_u)(theta))
+    theta_new = theta - tau_u * solve(metric, jax.jit(jax.grad(loss_u))(theta))
 
     new, info = jax.jit(lambda s: step(recipe, s))(state)
     for name, expected in (("phi", eta_new), ("psi", xi_new), ("u", theta_new)):

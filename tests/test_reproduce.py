@@ -40,6 +40,7 @@ def untrained(pde, method="npdg", *, preset="default", seconds=None, steps=None,
 @pytest.mark.parametrize("name", list(reproduce.TARGETS))
 def test_every_target_writes_its_numbers_its_picture_and_a_summary(name, tmp_path, monkeypatch):
     monkeypatch.setattr(race, "solve", untrained)
+    monkeypatch.setattr(jax, "clear_caches", lambda: None)
     monkeypatch.setattr(Solution, "error", lambda self: type("Errors", (), {"rel_l2": 0.5, "rel_h1": 0.7}))
     console = Console(file=(tmp_path / "out.txt").open("w"), width=200)
     directory = reproduce.run(reproduce.TARGETS[name], "quick", tmp_path / "new", console)
