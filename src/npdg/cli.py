@@ -81,10 +81,7 @@ def show(
     if len(options) > 1:
         console.print("A run of given seconds tries these networks in turn, and takes the first that does well:")
         for option in options:
-            squares = " and squares" if option.squares else ""
-            console.print(
-                f"  {option.activation}{squares}, width {option.width}, depth {option.depth}", highlight=False
-            )
+            console.print(f"  {sizes.shape(option)}", highlight=False)
 
 
 @app.command()

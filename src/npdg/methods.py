@@ -64,7 +64,7 @@ def primal(pde: PDE, settings: Settings, key: Array) -> Field:
     return network(settings, pde, settings.width, key, last_bias=settings.last_bias)
 
 
-def test_network(pde: PDE, settings: Settings, key: Array) -> Field:
+def phi_network(pde: PDE, settings: Settings, key: Array) -> Field:
     """A test function φ: a network that vanishes on the boundary, with a bias in its last layer as the authors' has."""
     return CutOff(pde.domain, network(settings, pde, settings.width, key, last_bias=True))
 
@@ -83,7 +83,9 @@ def natural_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
 
 def exact_dual(pde: PDE, method: str, settings: Settings) -> Recipe:
     """u alone descends, in the metric of the residual, where the dual players are known in closed form."""
-    return _descent(least_squares(pde, lam=settings.lam, boundary_norm=settings.boundary_norm), pde, method, settings)
+    saddle = least_squares(pde, lam=settings.lam, boundary_norm=settings.boundary_norm)
+    # With the duals in closed form, NPDG's natural step is that of Gauss and Newton.
+    return _descent(saddle, pde, "natural-pinn" if method == "npdg" else method, settings)
 
 
 def deep_ritz(pde: PDE, method: str, settings: Settings) -> Recipe:
@@ -95,7 +97,7 @@ def _descent(saddle: Saddle, pde: PDE, method: str, settings: Settings) -> Recip
     return Recipe(
         saddle=saddle,
         start=lambda key: {"u": primal(pde, settings, key)},
-        rules={"u": RULES["natural-pinn" if method == "npdg" else method](settings.tau_u, settings)},
+        rules={"u": RULES[method](settings.tau_u, settings)},
         sizes=_sizes(settings),
         resample=method != "pinn-lbfgs",  # whose memory of gradients means nothing on other samples
     )
@@ -106,7 +108,7 @@ def adversarial(pde: PDE, method: str, settings: Settings) -> Recipe:
 
     def start(key: Array) -> Fields:
         u_key, phi_key = jax.random.split(key)
-        return {"u": primal(pde, settings, u_key), "phi": test_network(pde, settings, phi_key)}
+        return {"u": primal(pde, settings, u_key), "phi": phi_network(pde, settings, phi_key)}
 
     rule = RULES[method]
     return Recipe(
@@ -141,7 +143,7 @@ def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
         u_key, phi_key, psi_key = jax.random.split(key, 3)
         return {
             "u": primal(pde, settings, u_key),
-            "phi": test_network(pde, settings, phi_key),
+            "phi": phi_network(pde, settings, phi_key),
             "psi": network(settings, pde, settings.psi_width, psi_key, last_bias=False),
         }
 

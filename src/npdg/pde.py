@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from npdg.calculus import Scalar, div
+from npdg.calculus import Scalar, div, grad
 from npdg.domains import Domain
 from npdg.errors import InputError
 
@@ -59,6 +59,10 @@ class PDE:
     def residual(self, u: Scalar, x: Array) -> Array:
         """The strong residual −div flux(u) + reaction(u) − source at one point."""
         return -div(lambda y: self.flux(u, y))(x) + self.lower_order(u, x)
+
+    def weak(self, u: Scalar, phi: Scalar, x: Array) -> Array:
+        """The weak form at one point: flux(u)·∇φ + (reaction(u) − source) φ."""
+        return jnp.vdot(self.flux(u, x), grad(phi)(x)) + self.lower_order(u, x) * phi(x)
 
     def conductivity(self, u: Scalar, x: Array) -> Array:
         """∂flux₁/∂(∂₁u) at one point: κ where the flux is κ(x)∇u."""

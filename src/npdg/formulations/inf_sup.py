@@ -9,7 +9,6 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array
 
-from npdg.calculus import grad
 from npdg.formulations.metrics import METRICS, MetricName
 from npdg.formulations.traces import TRACES, BoundaryNorm
 from npdg.measures import Points
@@ -36,8 +35,7 @@ def inf_sup(
         return measured.dual(pde, f["u"], f["phi"], p.x)
 
     def weak(f: Fields, p: Points) -> Array:
-        u, phi = f["u"], f["phi"]
-        return jnp.vdot(pde.flux(u, p.x), grad(phi)(p.x)) + pde.lower_order(u, p.x) * phi(p.x)
+        return pde.weak(f["u"], f["phi"], p.x)
 
     def strong(f: Fields, p: Points) -> Array:
         return pde.residual(f["u"], p.x) * f["phi"](p.x)

@@ -9,7 +9,7 @@ on the points of the metric, so that its system is consistent. The linearised re
 import jax.numpy as jnp
 from jax import Array
 
-from npdg.calculus import Scalar, grad
+from npdg.calculus import Scalar
 from npdg.fields import Tangent
 from npdg.formulations.metrics import METRICS, MetricName
 from npdg.formulations.traces import TRACES, BoundaryNorm
@@ -36,8 +36,7 @@ def tangent(
         return pde.residual(f["u"], p.x) * f["phi"](p.x)
 
     def weak(f: Fields, p: Points) -> Array:
-        u, phi = f["u"], f["phi"]
-        return jnp.vdot(pde.flux(u, p.x), grad(phi)(p.x)) + pde.lower_order(u, p.x) * phi(p.x)
+        return pde.weak(f["u"], f["phi"], p.x)
 
     def energy(f: Fields, p: Points) -> Array:
         return jnp.vdot(slope(f["phi"], f, p), slope(f["phi"], f, p))

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 from jax import Array
 
-from npdg.calculus import grad
 from npdg.measures import Points
 from npdg.pde import PDE
 from npdg.saddle import Fields, Integral, Player, Saddle
@@ -20,8 +19,7 @@ def weak_adversarial(pde: PDE, *, lam: float = 1e4) -> Saddle:
     """Lower a PDE to the saddle of u and a test function φ of arbitrary length."""
 
     def weak(f: Fields, p: Points) -> Array:
-        u, phi = f["u"], f["phi"]
-        return jnp.vdot(pde.flux(u, p.x), grad(phi)(p.x)) + pde.lower_order(u, p.x) * phi(p.x)
+        return pde.weak(f["u"], f["phi"], p.x)
 
     def ratio(terms: Mapping[str, Array]) -> Array:
         return jnp.log(terms["pairing"] ** 2) - jnp.log(terms["test norm"]) + terms["boundary"]
