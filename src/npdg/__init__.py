@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from npdg.calculus import div, grad, laplacian, normal_derivative, tangential_gradient
     from npdg.domains import Ball, Box, Domain
     from npdg.errors import InputError
-    from npdg.pde import PDE, Dirichlet
+    from npdg.evolution import Evolution
+    from npdg.measures import Mixture
+    from npdg.pde import PDE, Dirichlet, Neumann
     from npdg.solution import Solution, load, solve
+    from npdg.trajectory import Trajectory, march
 
 __version__ = "0.1.0"
 
@@ -27,9 +30,14 @@ _HOME = {
     "InputError": "errors",
     "PDE": "pde",
     "Dirichlet": "pde",
+    "Neumann": "pde",
     "Solution": "solution",
     "load": "solution",
     "solve": "solution",
+    "Evolution": "evolution",
+    "Mixture": "measures",
+    "Trajectory": "trajectory",
+    "march": "trajectory",
 }
 
 __all__ = [
@@ -38,12 +46,17 @@ __all__ = [
     "Box",
     "Dirichlet",
     "Domain",
+    "Evolution",
     "InputError",
+    "Mixture",
+    "Neumann",
     "Solution",
+    "Trajectory",
     "div",
     "grad",
     "laplacian",
     "load",
+    "march",
     "normal_derivative",
     "solve",
     "tangential_gradient",

@@ -68,8 +68,8 @@ def show(
     request, target = read_request(
         {"problem": problem, "dim": dim, "method": method, "preset": preset}, set_ or [], None
     )
-    name, dim_, equation = _describe(target)
-    options = candidates(name, dim_, request.method, request.preset, request.settings)
+    name, dim_, equation, march = _describe(target)
+    options = candidates(name, dim_, request.method, request.preset, request.settings, march)
     settings = options[0]
     console = Console()
     console.print(f"{name}, dimension {dim_}", style="bold", highlight=False)
@@ -91,9 +91,10 @@ def solve(
     method: Method = "npdg",
     preset: Preset = "default",
     seconds: Annotated[
-        str | None, typer.Option(help="Training seconds (60 if no steps are given).", metavar="S")
+        str | None,
+        typer.Option(help="Training seconds (60 if no steps are given; a march goes to its tolerance).", metavar="S"),
     ] = None,
-    steps: Annotated[str | None, typer.Option(help="Training steps.", metavar="N")] = None,
+    steps: Annotated[str | None, typer.Option(help="Training steps; in a march, of a time step.", metavar="N")] = None,
     seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
     out: Out = None,
@@ -115,7 +116,8 @@ def solve(
     request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
     if target.card is not None:
         assert target.dim is not None
-        candidates(target.card.name, target.dim, request.method, request.preset, request.settings)
+        march = target.options if target.card.marches else None
+        candidates(target.card.name, target.dim, request.method, request.preset, request.settings, march)
 
     from npdg.runs import execute
 
@@ -256,14 +258,15 @@ def _complain(message: str) -> None:
     print("npdg: " + " ".join(message.split()), file=sys.stderr)
 
 
-def _describe(target: Any) -> tuple[str, int, str]:
+def _describe(target: Any) -> tuple[str, int, str, dict[str, Any] | None]:
+    """Name, dimension and equation of a target, and its options if it is marched in time."""
     if target.card is not None:
-        return target.card.name, target.dim, target.card.equation
-    from npdg.problems.user import load_file
+        return target.card.name, target.dim, target.card.equation, target.options if target.card.marches else None
+    from npdg.evolution import Evolution
+    from npdg.runs.execute import build
 
-    path, name = target.file
-    pde = load_file(path, name, target.dim)
-    return pde.name, pde.dim, "−div flux(u) + reaction(u) = source"
+    problem, equation = build(target)
+    return problem.name, problem.dim, equation, {} if isinstance(problem, Evolution) else None
 
 
 def _command() -> str:
@@ -276,6 +279,11 @@ def _summary(console: Console, result: dict[str, Any]) -> None:
             f"relative L² error {result['rel_l2']:.2e}, relative H¹ error {result['rel_h1']:.2e}",
             style="bold",
             highlight=False,
+        )
+    if result.get("rmse"):
+        worst = max(result["rmse"], key=result["rmse"].get)
+        console.print(
+            f"root mean square error at most {result['rmse'][worst]:.2e}, at t = {worst}", style="bold", highlight=False
         )
     if result["error_estimate"] is not None:
         console.print(f"relative H¹ error as estimated without the exact solution {result['error_estimate']:.2e}")

@@ -36,6 +36,20 @@ class Domain(abc.ABC):
         """The corners of the smallest box around the domain."""
 
     @property
+    @abc.abstractmethod
+    def volume(self) -> float:
+        """|Ω|."""
+
+    @property
+    @abc.abstractmethod
+    def surface_ratio(self) -> float:
+        """|∂Ω|/|Ω|, by which a mean over the boundary becomes one over the volume."""
+
+    def spread(self, n: int) -> np.ndarray:
+        """n points for a quadrature with equal weights; always the same."""
+        return np.asarray(self.sample_interior(jax.random.key(0), n).x)
+
+    @property
     def interior(self) -> Measure:
         """The uniform probability measure on the domain."""
         return Interior(self)
@@ -89,6 +103,21 @@ class Box(Domain):
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         return np.array(self.lower), np.array(self.upper)
 
+    @property
+    def volume(self) -> float:
+        return math.prod(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+    @property
+    def surface_ratio(self) -> float:
+        return 2 * sum(1 / (high - low) for low, high in zip(self.lower, self.upper, strict=True))
+
+    def spread(self, n: int) -> np.ndarray:
+        """Sobol's points, moved by half a step: in one dimension the midpoint rule, where n is a power of two."""
+        from scipy.stats import qmc  # slow to import, and rarely needed
+
+        unit = qmc.Sobol(self.dim, scramble=False).random(n) + 0.5 / n
+        return np.array(self.lower) + (np.array(self.upper) - np.array(self.lower)) * unit
+
     def sample_interior(self, key: Array, n: int) -> Points:
         lower, upper = jnp.array(self.lower), jnp.array(self.upper)
         place = jax.vmap(lambda t: lower + (upper - lower) * t)
@@ -139,6 +168,14 @@ class Ball(Domain):
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         center = np.array(self.center)
         return center - self.radius, center + self.radius
+
+    @property
+    def volume(self) -> float:
+        return math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1) * self.radius**self.dim
+
+    @property
+    def surface_ratio(self) -> float:
+        return self.dim / self.radius
 
     def sample_interior(self, key: Array, n: int) -> Points:
         direction, distance = jax.random.split(key)

@@ -75,6 +75,20 @@ class Linear(eqx.Module):
         self.weight = jax.random.uniform(weight_key, (n_out, n_in), minval=-bound, maxval=bound)
         self.bias = jax.random.uniform(bias_key, (n_out,), minval=-bound, maxval=bound) if bias else None
 
+    @classmethod
+    def ridges(cls, n_in: int, n_out: int, steepness: float, key: Array) -> "Linear":
+        """Units that bend at places spread over [−1.1, 1.1]^n_in, from an eighth to all of `steepness` steep.
+
+        The usual start puts every bend near the centre, and all units are alike: a basis for nothing in few dimensions.
+        """
+        start, direction_key, length_key, place_key = jax.random.split(key, 4)
+        direction = jax.random.normal(direction_key, (n_out, n_in))
+        length = steepness * 8.0 ** -jax.random.uniform(length_key, (n_out, 1))
+        weight = length * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+        place = jax.random.uniform(place_key, (n_out, n_in), minval=-1.1, maxval=1.1)
+        layer = cls(n_in, n_out, key=start)
+        return eqx.tree_at(lambda one: (one.weight, one.bias), layer, (weight, -jnp.sum(weight * place, axis=1)))
+
     def __call__(self, x: Array) -> Array:
         y = self.weight @ x
         return y if self.bias is None else y + self.bias
@@ -83,7 +97,8 @@ class Linear(eqx.Module):
 class MLP(eqx.Module):
     """MLP_f(dim, width, 1, depth) of the paper's Appendix A: `depth` linear maps, a scalar result.
 
-    With `squares`, half the units of the first hidden layer are squares.
+    With `squares`, half the units of the first hidden layer are squares. With a `steepness`, that layer starts as
+    `Linear.ridges`.
     """
 
     layers: tuple[Linear, ...]
@@ -99,6 +114,7 @@ class MLP(eqx.Module):
         activation: Callable[[Array], Array] | None = None,
         squares: bool = False,
         last_bias: bool = True,
+        steepness: float = 0.0,
         key: Array,
     ):
         sizes = [dim, *[width] * (depth - 1), 1]
@@ -107,6 +123,8 @@ class MLP(eqx.Module):
             Linear(n_in, n_out, bias=last_bias or k < depth - 1, key=keys[k])
             for k, (n_in, n_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True))
         )
+        if steepness > 0:
+            self.layers = (Linear.ridges(dim, sizes[1], steepness, keys[0]), *self.layers[1:])
         self.activation = Tanh() if activation is None else activation
         self.squares = squares
 

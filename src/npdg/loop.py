@@ -5,7 +5,7 @@ calls back, and looks whether to stop. A step whose result is not finite is not 
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,7 +39,10 @@ class Recipe:
 
 
 class State(eqx.Module):
-    """What is carried from step to step; the samples of step n come from fold_in(key, n), or always n = 0."""
+    """What is carried from step to step; the samples of step n come from fold_in(key, n), or always n = 0.
+
+    A field that is no player is data that integrands read.
+    """
 
     fields: dict[str, Field]
     rules: dict[str, Any]
@@ -58,7 +61,7 @@ def initial(recipe: Recipe, seed: int) -> State:
     """The state before the first step."""
     start, key = jax.random.split(jax.random.key(seed))
     fields = dict(recipe.start(start))
-    rules = {name: recipe.rules[name].init(f) for name, f in fields.items()}
+    rules = {name: recipe.rules[name].init(f) for name, f in fields.items() if name in recipe.rules}
     return State(fields, rules, key, jnp.zeros((), int))
 
 
@@ -147,27 +150,34 @@ def run(
     on_compiled: Callable[[float], None] = lambda seconds: None,
     on_record: Callable[[Record], None] = lambda record: None,
     should_stop: Callable[[], str | None] = lambda: None,
+    enough: Callable[[Sequence[Record]], str | None] = lambda history: None,
     chunk_seconds: float = 1.0,
+    chunk_steps: int | None = None,
 ) -> Outcome:
-    """Run until the training seconds or steps are used up, `should_stop` gives a reason, a player is stuck, or it
-    diverges.
+    """Run until the training seconds or steps are used up, `should_stop` or `enough` (which sees the history) gives a
+    reason, a player is stuck, or it diverges. A chunk is `chunk_steps`, or as many as take `chunk_seconds`.
 
     Compilation and `evaluate` are not counted as training seconds. A run is continued by handing over its state, the
     seconds `spent` so far, and its `program`, which is not compiled again.
     """
     began = time.perf_counter()
     chunk = _compile(recipe, state) if program is None else program
-    outcome = Outcome(state, "steps", seconds=spent, compile_seconds=time.perf_counter() - began, program=chunk)
+    compiled = time.perf_counter() - began if program is None else 0.0
+    outcome = Outcome(state, "steps", seconds=spent, compile_seconds=compiled, program=chunk)
     on_compiled(outcome.compile_seconds)
     per_step = None
     while True:
         taken = int(outcome.state.step)
         left = seconds - outcome.seconds if seconds is not None else np.inf
-        reason = should_stop() or _spent(taken, steps, left, per_step)
+        reason = should_stop() or enough(outcome.history) or _spent(taken, steps, left, per_step)
         if reason:
             outcome.stop_reason = reason
             return outcome
-        count = 1 if per_step is None else int(np.clip(min(chunk_seconds, left) / per_step, 1, CAPACITY))
+        if per_step is None:
+            count = chunk_steps or 1
+        else:
+            chunk_length = chunk_seconds if chunk_steps is None else chunk_steps * per_step
+            count = int(np.clip(round(min(chunk_length, left) / per_step, 6), 1, CAPACITY))
         count = count if steps is None else min(count, steps - taken)
         began = time.perf_counter()
         new_state, infos, finite = jax.block_until_ready(chunk(outcome.state, count))
@@ -209,7 +219,7 @@ def _compile(recipe: Recipe, state: State) -> Program:
             i, state, reports, *_ = carry
             new, info = step(recipe, state)
             # A player that carries a field answers for it: a rule that took a bad step back reports that it is well.
-            finite = _finite(new.fields) & _finite([info.moves[name] for name in new.fields])
+            finite = _finite(new.fields) & _finite([info.moves[name] for name in new.rules])
             kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), _without_key(new), _without_key(state))
             reports = jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), reports, info)
             stuck = jnp.any(jnp.stack([move.stuck for move in info.moves.values()]))

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import jax
 from jax import Array
 
-from npdg.errors import unknown
+from npdg.errors import InputError, unknown
 from npdg.fields import MLP, Centred, CutOff, Field, PReLU, Sine, Softplus, Tanh
-from npdg.formulations.inf_sup import inf_sup
+from npdg.formulations.inf_sup import inf_sup, natural_condition
 from npdg.formulations.least_squares import least_squares
 from npdg.formulations.ritz import ritz
 from npdg.formulations.tangent import tangent
@@ -15,7 +15,7 @@ from npdg.formulations.weak_adversarial import weak_adversarial
 from npdg.krylov import cg, lsmr, minres
 from npdg.loop import Recipe
 from npdg.optimizers import adam, lbfgs
-from npdg.pde import PDE
+from npdg.pde import PDE, Neumann
 from npdg.rules import Prepare, Rule, by_factors, by_products, by_rows, guarded, natural, plain, trusted
 from npdg.saddle import Fields, Saddle
 from npdg.settings import METHODS, Settings
@@ -54,6 +54,7 @@ def network(settings: Settings, pde: PDE, width: int, key: Array, *, last_bias: 
         activation=activation,
         squares=settings.squares,
         last_bias=last_bias,
+        steepness=settings.steepness,
         key=key,
     )
     return Centred(pde.domain, net) if settings.centred else net
@@ -73,6 +74,12 @@ def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
     """All that a run of one method on one equation needs."""
     if method not in METHODS:
         raise unknown("method", method, METHODS)
+    by_dual = {"tangent": True, "network": settings.pairing == "weak"}
+    if pde.sampling is not None and (method in ("wan", "deep-ritz") or by_dual.get(settings.dual, False)):
+        raise InputError(
+            "sampling: a measure of your own is not allowed where the weak form is integrated, which asks for uniform "
+            "points; set pairing=strong, or leave PDE(sampling=...) out."
+        )
     return RECIPES[method](pde, method, settings)
 
 
@@ -138,6 +145,8 @@ def tangent_dual(pde: PDE, method: str, settings: Settings) -> Recipe:
 def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
     """The paper's method: networks φ and ψ ascend, are extrapolated, and u descends."""
     rule = RULES[method]
+    if settings.neumann == "natural" and isinstance(pde.boundary, Neumann):
+        return _free_dual(pde, method, settings)
 
     def start(key: Array) -> Fields:
         u_key, phi_key, psi_key = jax.random.split(key, 3)
@@ -155,6 +164,7 @@ def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
             pairing=settings.pairing,
             boundary_norm=settings.boundary_norm,
             metric=settings.metric,
+            residual_weight=settings.residual_weight,
         ),
         start=start,
         rules={
@@ -162,6 +172,25 @@ def network_duals(pde: PDE, method: str, settings: Settings) -> Recipe:
             "phi": rule(settings.tau_phi, settings),
             "psi": rule(settings.tau_psi, settings),
         },
+        sizes=_sizes(settings),
+        omega=settings.omega,
+    )
+
+
+def _free_dual(pde: PDE, method: str, settings: Settings) -> Recipe:
+    """A φ that is free on the boundary, through which a given flux is the weak form's own condition."""
+    if settings.pairing == "strong":
+        raise InputError("neumann: 'natural' is not allowed with pairing=strong; set pairing=weak, or neumann=tested.")
+
+    def start(key: Array) -> Fields:
+        u_key, phi_key = jax.random.split(key)
+        phi = network(settings, pde, settings.width, phi_key, last_bias=True)
+        return {"u": primal(pde, settings, u_key), "phi": phi}
+
+    return Recipe(
+        saddle=natural_condition(pde, nu=settings.nu, metric=settings.metric),
+        start=start,
+        rules={"u": RULES[method](settings.tau_u, settings), "phi": RULES[method](settings.tau_phi, settings)},
         sizes=_sizes(settings),
         omega=settings.omega,
     )

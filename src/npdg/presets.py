@@ -1,20 +1,26 @@
 """Which settings a preset means for one problem and method; importable without jax."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from npdg.errors import InputError, unknown
 from npdg.problems import CARDS
-from npdg.settings import METHODS, PRESETS, SHAPE_KEYS, Settings, default_presets, resolve
+from npdg.settings import METHODS, PRESETS, SHAPE_KEYS, Settings, default_presets, marching_preset, resolve
 
 
-def candidates(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]) -> list[Settings]:
-    """The settings a run may use, in the order in which they are tried: one, or several networks to choose from."""
+def candidates(
+    problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any], march: Mapping[str, Any] | None = None
+) -> list[Settings]:
+    """The settings a run may use, in the order in which they are tried: one, or several networks to choose from.
+
+    `march` are the options of a problem that is marched in time; nothing for one that is not.
+    """
     if method not in METHODS:
         raise unknown("method", method, METHODS)
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     if preset == "default":
-        presets = default_presets(method, dim)
+        presets = [marching_preset(method, dim)] if march is not None else default_presets(method, dim)
         if SHAPE_KEYS & overrides.keys():
             presets = presets[:1]
     else:
@@ -22,12 +28,14 @@ def candidates(problem: str, dim: int, method: str, preset: str, overrides: dict
         missing = problem if paper is None else method if method == "natural-pinn" else None
         if paper is None or missing:
             raise InputError(f"preset: 'paper' is not allowed for {missing}, which is not in the paper; give default.")
-        presets = [paper(method, dim)]
+        presets = [paper(method, dim, **(march or {}))]
     # The polish computes in float64; who asks for float32 means all of it.
     own = {"polish": False} if overrides.get("precision") == "float32" else {}
     return [resolve(method, {**values, **own}, overrides) for values in presets]
 
 
-def choose(problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any]) -> Settings:
+def choose(
+    problem: str, dim: int, method: str, preset: str, overrides: dict[str, Any], march: Mapping[str, Any] | None = None
+) -> Settings:
     """The first candidate: what a run uses unless a trial finds better."""
-    return candidates(problem, dim, method, preset, overrides)[0]
+    return candidates(problem, dim, method, preset, overrides, march)[0]

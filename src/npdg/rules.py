@@ -136,10 +136,18 @@ class Move(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """An update rule: `init(field) -> state` and `step(view, state) -> (field, state, Move)`."""
+    """An update rule: `init(field) -> state` and `step(view, state) -> (field, state, Move)`.
+
+    `renewed(state, field)` is the state for a like problem with other data, such as the next time step; a new one
+    unless a rule's memory is worth keeping.
+    """
 
     init: Callable[[Field], Any]
     step: Callable[[View, Any], tuple[Field, Any, Move]]
+    kept: bool = False
+
+    def renewed(self, state: Any, field: Field) -> Any:
+        return state if self.kept else self.init(field)
 
 
 def natural(tau: float, prepare: Prepare, *, damping: float = 0.0) -> Rule:
@@ -197,7 +205,7 @@ def trusted(
         state = jnp.where(accepted, dampings[best], jnp.minimum(state * factors[-1], LARGEST_DAMPING))
         return moved(view, update), state, report(gradient, update, chosen)
 
-    return Rule(lambda field: jnp.asarray(damping, split(field)[0].dtype), step)
+    return Rule(lambda field: jnp.asarray(damping, split(field)[0].dtype), step, kept=True)
 
 
 class Guard(NamedTuple):

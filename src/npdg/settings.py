@@ -67,6 +67,7 @@ class Settings(BaseModel):
         Literal["tanh", "softplus", "prelu", "sine"], Field(description="tanh, softplus, prelu or sine")
     ]
     softplus_beta: Positive = 1.0
+    steepness: NonNegative = 0.0
     squares: Annotated[bool, Field(description="true or false")] = False
     centred: Annotated[bool, Field(description="true or false")] = False
     last_bias: Annotated[bool, Field(description="true or false")] = True
@@ -75,9 +76,11 @@ class Settings(BaseModel):
     ] = "network"
     pairing: Annotated[Literal["weak", "strong"], Field(description="weak or strong")]
     metric: Annotated[
-        Literal["gradient", "energy", "identity", "operator"],
-        Field(description="gradient, energy, identity or operator"),
+        Literal["gradient", "energy", "identity", "operator", "reaction-diffusion", "reaction"],
+        Field(description="gradient, energy, identity, operator, reaction-diffusion or reaction"),
     ] = "gradient"
+    residual_weight: NonNegative = 0.0
+    neumann: Annotated[Literal["tested", "natural"], Field(description="tested or natural")] = "tested"
     boundary_norm: Annotated[Literal["l2", "h1", "h1-sampled"], Field(description="l2, h1 or h1-sampled")]
     solver: Annotated[Literal["minres", "cg", "lsmr", "dense"], Field(description="minres, cg, lsmr or dense")]
     minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")]
@@ -87,6 +90,8 @@ class Settings(BaseModel):
     rate_decay: NonNegative = 0.0
     line_search: Annotated[bool, Field(description="true or false")] = True
     polish: Annotated[bool, Field(description="true or false")] = False
+    tolerance: Positive = 2e-5
+    step_max: Count = 100
     precision: Annotated[Literal["float32", "float64"], Field(description="float32 or float64")] = "float32"
 
 
@@ -106,7 +111,7 @@ def resolve(method: str, preset: dict[str, Any], overrides: dict[str, Any]) -> S
             "activation: 'prelu' has no second derivatives, which the strong residual needs; "
             f"give tanh, softplus or sine{remedy}."
         )
-    if exact and settings.metric in ("identity", "operator"):
+    if exact and settings.metric not in ("gradient", "energy"):
         raise InputError(
             f"metric: '{settings.metric}' is not allowed with dual={settings.dual}; give gradient or energy, "
             "or set dual=network."
@@ -141,6 +146,14 @@ def default_presets(method: str, dim: int) -> list[dict[str, Any]]:
         return [{**_NETWORKS, **_EXACT, **shape} for shape in (_WAVES, _DEEP, _STEPS)]
     base = {**_NETWORKS, **_TANGENT, "n_boundary": min(max(400, 20 * dim), 1000)}
     return [{**base, **shape} for shape in ((_WAVES_128, _DEEP_64) if dim <= SEVERAL_UP_TO else (_STEPS_256,))]
+
+
+def marching_preset(method: str, dim: int) -> dict[str, Any]:
+    """Our settings for the steps of a march: one network for all times, spread over the domain from the start on."""
+    base = default_presets(method, dim)[0]
+    if method != "npdg":
+        return base
+    return {**base, **_RIDGES, "boundary_norm": "l2", "polish": False, "width": 96 if dim == 1 else 128}
 
 
 # Up to here the residual metric with dense solves is ahead; above, a point's one residual tells too little against its
@@ -193,6 +206,7 @@ _EXACT: dict[str, Any] = {
 _WAVES: dict[str, Any] = {"width": 48, "depth": 2, "activation": "sine", "squares": True}
 _DEEP: dict[str, Any] = {"width": 32, "depth": 3, "activation": "tanh", "squares": True}
 _STEPS: dict[str, Any] = {"width": 48, "depth": 2, "activation": "tanh", "squares": True}
+_RIDGES: dict[str, Any] = {"depth": 2, "activation": "tanh", "squares": False, "steepness": 4.0}
 _WAVES_128: dict[str, Any] = {**_WAVES, "width": 128}
 _DEEP_64: dict[str, Any] = {**_DEEP, "width": 64}
 _STEPS_256: dict[str, Any] = {**_STEPS, "width": 256}

@@ -129,7 +129,7 @@ def solve(
     if not isinstance(pde, PDE):
         raise InputError(f"pde: {type(pde).__name__} is not allowed; give an npdg.PDE.")
     options = candidates(pde.name, pde.dim, method, preset, settings)
-    _check_budget(seconds, steps, seed)
+    check_budget(seconds, steps, seed)
     for option in options:
         check_memory(option, pde.dim)
     if seconds is None and steps is None:
@@ -156,11 +156,12 @@ def solve(
     )
 
 
-def load(path: str | Path, pde: PDE | None = None) -> Solution:
-    """Read a solution written by `Solution.save` or by a run; `pde` is needed when it was your own equation."""
-    from npdg.runs import store
+def load(path: str | Path, pde: Any = None) -> Any:
+    """Read the `Solution` or `Trajectory` of a run or of `save`; `pde` is needed when it was your own equation."""
+    from npdg.runs import store, trajectories
 
-    return store.load(Path(path), pde)
+    found = trajectories.load if store.is_march(Path(path)) else store.load
+    return found(Path(path), pde)
 
 
 def _call(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
@@ -168,7 +169,8 @@ def _call(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None
         callback(record)
 
 
-def _check_budget(seconds: float | None, steps: int | None, seed: int) -> None:
+def check_budget(seconds: float | None, steps: int | None, seed: int) -> None:
+    """Refuse a budget or a seed that is none."""
     if seconds is not None and not (np.isfinite(seconds) and seconds > 0):
         raise InputError(f"seconds: {seconds!r} is not allowed; give a positive number.")
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):

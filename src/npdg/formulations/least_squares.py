@@ -20,13 +20,13 @@ def least_squares(pde: PDE, *, lam: float = 10.0, boundary_norm: BoundaryNorm = 
     trace = TRACES[boundary_norm]
 
     def residual(f: Fields, p: Points) -> Array:
-        return pde.residual(f["u"], p.x)[None]
+        return pde.at(f).residual(f["u"], p.x)[None]
 
     def mismatch(f: Fields, p: Points) -> Array:
-        return trace(lambda y: f["u"](y) - pde.boundary.data(y), p)
+        return pde.at(f).mismatch(f["u"], p, trace)
 
     return Saddle(
-        measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
+        measures={"interior": pde.interior, "boundary": pde.domain.boundary},
         players=(Player("u", -1, (Feature("interior", residual), Feature("boundary", mismatch, lam))),),
         integrals=(
             Integral("residual", "interior", lambda f, p: jnp.vdot(residual(f, p), residual(f, p)), 0.5),

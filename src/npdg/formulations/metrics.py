@@ -9,7 +9,7 @@ from jax import Array, lax
 from npdg.calculus import Scalar, grad
 from npdg.pde import PDE
 
-MetricName = Literal["gradient", "energy", "identity", "operator"]
+MetricName = Literal["gradient", "energy", "identity", "operator", "reaction-diffusion", "reaction"]
 # (the equation, the present u, the function measured, the point) ↦ M v(x)
 Measured = Callable[[PDE, Scalar, Scalar, Array], Array]
 
@@ -45,9 +45,23 @@ def operator(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
     return pde.residual(v, x)[None]
 
 
+def reaction_diffusion(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
+    """(√c v, √κ ∇v), c the slope of the reaction at the equilibrium u = 1 (the paper's Allen–Cahn with ε₀ = 0.1)."""
+    c = pde.reaction_slope(lambda y: jnp.ones((), y.dtype), lambda y: jnp.ones((), y.dtype), x)
+    return jnp.concatenate([jnp.sqrt(c) * v(x)[None], energy(pde, u, v, x)])
+
+
+def reaction(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
+    """reaction'(u) v: the linearised operator without its derivatives (the paper's Allen–Cahn with ε₀ = 0.01)."""
+    one = lambda y: jnp.ones((), y.dtype)
+    return lax.stop_gradient(pde.reaction_slope(u, one, x)) * v(x)[None]
+
+
 METRICS: dict[str, Metric] = {
     "gradient": Metric(gradient, gradient),
     "energy": Metric(energy, energy),
     "identity": Metric(identity, identity),
     "operator": Metric(operator, identity),
+    "reaction-diffusion": Metric(reaction_diffusion, reaction_diffusion),
+    "reaction": Metric(reaction, identity),
 }

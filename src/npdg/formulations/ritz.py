@@ -17,7 +17,7 @@ from jax import Array
 
 from npdg.calculus import Scalar, grad
 from npdg.errors import InputError
-from npdg.pde import PDE
+from npdg.pde import PDE, Neumann
 from npdg.saddle import Integral, Player, Saddle
 
 Density = Callable[[Scalar, Array], Array]
@@ -28,13 +28,21 @@ def ritz(pde: PDE, *, lam: float = 1e4) -> Saddle:
     """Lower a PDE that has an energy to its minimisation by u."""
     energy = density(pde)
     return Saddle(
-        measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
+        measures={"interior": pde.interior, "boundary": pde.domain.boundary},
         players=(Player("u", -1, ()),),
         integrals=(
             Integral("energy", "interior", lambda f, p: energy(f["u"], p.x)),
-            Integral("boundary", "boundary", lambda f, p: (f["u"](p.x) - pde.boundary.data(p.x)) ** 2, lam),
+            _boundary(pde, lam),
         ),
     )
+
+
+def _boundary(pde: PDE, lam: float) -> Integral:
+    """Boundary values as a penalty; a given flux is the energy's own condition."""
+    if isinstance(pde.boundary, Neumann):
+        work = lambda f, p: -pde.boundary.data(p.x) * f["u"](p.x)
+        return Integral("boundary", "boundary", work, pde.domain.surface_ratio)
+    return Integral("boundary", "boundary", lambda f, p: (f["u"](p.x) - pde.boundary.data(p.x)) ** 2, lam)
 
 
 def density(pde: PDE) -> Density:

@@ -30,22 +30,22 @@ def tangent(
     trace = TRACES[boundary_norm]
 
     def slope(v: Scalar, f: Fields, p: Points) -> Array:
-        return METRICS[metric].primal(pde, f["u"], v, p.x)
+        return METRICS[metric].primal(pde.at(f), f["u"], v, p.x)
 
     def strong(f: Fields, p: Points) -> Array:
-        return pde.residual(f["u"], p.x) * f["phi"](p.x)
+        return pde.at(f).residual(f["u"], p.x) * f["phi"](p.x)
 
     def weak(f: Fields, p: Points) -> Array:
-        return pde.weak(f["u"], f["phi"], p.x)
+        return pde.at(f).weak(f["u"], f["phi"], p.x)
 
     def energy(f: Fields, p: Points) -> Array:
         return jnp.vdot(slope(f["phi"], f, p), slope(f["phi"], f, p))
 
     def mismatch(f: Fields, p: Points) -> Array:
-        return trace(lambda y: f["u"](y) - pde.boundary.data(y), p)
+        return pde.at(f).mismatch(f["u"], p, trace)
 
     return Saddle(
-        measures={"interior": pde.domain.interior, "metric": pde.domain.interior, "boundary": pde.domain.boundary},
+        measures={"interior": pde.interior, "metric": pde.interior, "boundary": pde.domain.boundary},
         players=(
             Player(
                 "phi",

@@ -1,6 +1,5 @@
 """What of a function is compared on the boundary: features whose squared length integrates to a boundary norm."""
 
-from collections.abc import Callable
 from typing import Literal
 
 import jax
@@ -9,9 +8,9 @@ from jax import Array
 
 from npdg.calculus import Scalar, tangential_gradient
 from npdg.measures import Points
+from npdg.pde import Trace
 
 BoundaryNorm = Literal["l2", "h1", "h1-sampled"]
-Trace = Callable[[Scalar, Points], Array]
 
 
 def l2_trace(v: Scalar, point: Points) -> Array:

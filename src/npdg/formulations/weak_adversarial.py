@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 from jax import Array
 
+from npdg.formulations.traces import l2_trace
 from npdg.measures import Points
 from npdg.pde import PDE
 from npdg.saddle import Fields, Integral, Player, Saddle
@@ -19,18 +20,21 @@ def weak_adversarial(pde: PDE, *, lam: float = 1e4) -> Saddle:
     """Lower a PDE to the saddle of u and a test function φ of arbitrary length."""
 
     def weak(f: Fields, p: Points) -> Array:
-        return pde.weak(f["u"], f["phi"], p.x)
+        return pde.at(f).weak(f["u"], f["phi"], p.x)
+
+    def mismatch(f: Fields, p: Points) -> Array:
+        return pde.at(f).mismatch(f["u"], p, l2_trace)[0]
 
     def ratio(terms: Mapping[str, Array]) -> Array:
         return jnp.log(terms["pairing"] ** 2) - jnp.log(terms["test norm"]) + terms["boundary"]
 
     return Saddle(
-        measures={"interior": pde.domain.interior, "boundary": pde.domain.boundary},
+        measures={"interior": pde.interior, "boundary": pde.domain.boundary},
         players=(Player("phi", +1, ()), Player("u", -1, ())),
         integrals=(
             Integral("pairing", "interior", weak),
             Integral("test norm", "interior", lambda f, p: f["phi"](p.x) ** 2),
-            Integral("boundary", "boundary", lambda f, p: (f["u"](p.x) - pde.boundary.data(p.x)) ** 2, lam),
+            Integral("boundary", "boundary", lambda f, p: mismatch(f, p) ** 2, lam),
         ),
         combine=ratio,
     )

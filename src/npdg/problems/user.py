@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 from npdg.errors import InputError
+from npdg.evolution import Evolution
 from npdg.pde import PDE
 
 
-def load_file(path: Path, name: str, dim: int | None) -> PDE:
-    """Run the file and take NAME from it: a `PDE`, or a function of the dimension that returns one."""
+def load_file(path: Path, name: str, dim: int | None) -> PDE | Evolution:
+    """Run the file and take NAME from it: a `PDE`, an `Evolution`, or a function of the dimension that returns one."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -24,9 +25,11 @@ def load_file(path: Path, name: str, dim: int | None) -> PDE:
     finally:
         sys.path.pop(0)
     if not hasattr(module, name):
-        raise InputError(f"problem: {path} has no {name!r}; give FILE.py:NAME where NAME is an npdg.PDE.")
+        raise InputError(
+            f"problem: {path} has no {name!r}; give FILE.py:NAME where NAME is an npdg.PDE or npdg.Evolution."
+        )
     found = getattr(module, name)
-    if callable(found) and not isinstance(found, PDE):
+    if callable(found) and not isinstance(found, (PDE, Evolution)):
         if dim is None:
             raise InputError(f"dim: {path}:{name} is a function of the dimension; give --dim.")
         try:
@@ -35,8 +38,10 @@ def load_file(path: Path, name: str, dim: int | None) -> PDE:
             raise
         except Exception as error:
             raise InputError(f"problem: {path}:{name}({dim}) failed: {_one_line(error)}") from error
-    if not isinstance(found, PDE):
-        raise InputError(f"problem: {path}:{name} is a {type(found).__name__}; it must be an npdg.PDE.")
+    if not isinstance(found, (PDE, Evolution)):
+        raise InputError(
+            f"problem: {path}:{name} is a {type(found).__name__}; it must be an npdg.PDE or an npdg.Evolution."
+        )
     if dim is not None and dim != found.dim:
         raise InputError(f"dim: {dim} was given but {path}:{name} has dimension {found.dim}; leave --dim out.")
     return found.named(f"{path.name}:{name}")

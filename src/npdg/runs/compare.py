@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from npdg.errors import InputError
+from npdg.evolution import Evolution
 from npdg.methods import recipe
 from npdg.pde import PDE
 from npdg.presets import choose
@@ -29,6 +30,8 @@ def compare(
 ) -> dict[str, Any]:
     """Run every method for the seconds of the request with `seeds` seeds; the result is also in `compare.json`."""
     pde, _ = build(target)
+    if isinstance(pde, Evolution):
+        raise InputError(f"problem: {pde.name!r} is not allowed here; methods are compared on equations without time.")
     if pde.exact is None:
         raise InputError("exact: this equation has no exact solution to compare with; give PDE(exact=...).")
     entries = [Entry(name, name, request.preset, request.settings) for name in methods or _able(pde, request)]

@@ -59,7 +59,11 @@ class Display:
     def eta(self, record: Record) -> float:
         """Training seconds still to go, from the budget or from the pace so far."""
         by_time = self.seconds - record.seconds if self.seconds is not None else float("inf")
-        by_steps = (self.steps - record.step) * record.seconds / record.step if self.steps is not None else float("inf")
+        by_steps = (
+            (self.steps - record.step) * record.seconds / max(record.step, 1)
+            if self.steps is not None
+            else float("inf")
+        )
         return max(min(by_time, by_steps), 0.0)
 
     def _line(self, record: Record) -> str:

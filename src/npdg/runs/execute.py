@@ -6,36 +6,49 @@ from typing import Any
 
 from rich.console import Console
 
+from npdg.evolution import Evolution, implicit_step
+from npdg.loop import Record
+from npdg.marching import TimeStep
 from npdg.methods import recipe
 from npdg.pde import PDE
 from npdg.presets import choose
 from npdg.problems.user import load_file
-from npdg.runs import report, store
+from npdg.runs import report, store, time_plots, trajectories
 from npdg.runs.config import Request, Target
 from npdg.runs.display import Display
 from npdg.solution import solve as solve_pde
+from npdg.trajectory import Trajectory, march, marching_settings
 
 
-def build(target: Target) -> tuple[PDE, str]:
+def build(target: Target) -> tuple[PDE | Evolution, str]:
     """The equation a target names, and how it is written."""
     if target.card is not None:
         assert target.dim is not None
         return target.card.build(target.dim, **target.options), target.card.equation
     assert target.file is not None
-    return load_file(*target.file, target.dim), "−div flux(u) + reaction(u) = source"
+    problem = load_file(*target.file, target.dim)
+    left = "∂u/∂t " if isinstance(problem, Evolution) else ""
+    return problem, f"{left}−div flux(u) + reaction(u) = source"
 
 
 def solve(
     request: Request, target: Target, console: Console, *, command: str, should_stop: Callable[[], str | None]
 ) -> dict[str, Any]:
     """Carry out a request and return the result that is also in `result.json`."""
-    pde, equation = build(target)
+    problem, equation = build(target)
+    if isinstance(problem, Evolution):
+        return _march(request, problem, equation, console, command, should_stop)
+    return _solve(request, problem, equation, console, command, should_stop)
+
+
+def _solve(
+    request: Request, pde: PDE, equation: str, console: Console, command: str, should_stop: Callable[[], str | None]
+) -> dict[str, Any]:
     settings = choose(pde.name, pde.dim, request.method, request.preset, request.settings)
     recipe(pde, request.method, settings)  # refuses what the method cannot take before anything is written
     seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
 
-    stem = f"{pde.name.replace('.py:', '-')}-{pde.dim}d-{request.method}"
-    directory = store.new_directory(request.out, stem)
+    directory = store.new_directory(request.out, _stem(pde, request.method))
     write_config = lambda chosen: store.write_config(
         directory, pde, request.method, request.preset, request.seed, chosen
     )
@@ -59,3 +72,63 @@ def solve(
     result = store.write_solution(directory, solution)
     report.write(directory, solution, result, equation, command)
     return result
+
+
+def _march(
+    request: Request,
+    evolution: Evolution,
+    equation: str,
+    console: Console,
+    command: str,
+    should_stop: Callable[[], str | None],
+) -> dict[str, Any]:
+    settings = marching_settings(evolution, request.method, request.preset, request.settings)
+    recipe(implicit_step(evolution), request.method, settings)
+    directory = store.new_directory(request.out, _stem(evolution, request.method))
+    trajectories.write_config(directory, Trajectory(evolution, request.method, request.preset, settings, request.seed))
+    title = f"{evolution.name}, {evolution.steps} time steps to t = {evolution.until:g}, {request.method}"
+    with Display(console, title, request.seconds, evolution.steps) as display, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        trajectory = march(
+            evolution,
+            request.method,
+            seconds=request.seconds,
+            steps=request.steps,
+            seed=request.seed,
+            preset=request.preset,
+            callbacks=[trajectories.metrics_file(directory), _shown_by(display)],
+            should_stop=should_stop,
+            **request.settings,
+        )
+    result = trajectories.write_result(directory, trajectory)
+    figures = {"march": report.Picture("Solutions, errors and energy", time_plots.trajectory_figure(trajectory))}
+    report.write_page(directory, evolution, settings, result, equation, command, figures)
+    return result
+
+
+def _shown_by(display: Display) -> Callable[[TimeStep], None]:
+    """A callback that shows time steps where the display shows the steps of a run."""
+    spent = 0.0
+
+    def show(step: TimeStep) -> None:
+        nonlocal spent
+        spent += step.seconds
+        if step.compile_seconds > 0:
+            display.on_compiled(step.compile_seconds)
+        measured = {"rmse": step.rmse, "energy": step.energy}
+        display(
+            Record(
+                step.number,
+                spent,
+                {"t": step.time},
+                {"u": len(step.history)},
+                {"u": step.residual},
+                {name: value for name, value in measured.items() if value is not None},
+            )
+        )
+
+    return show
+
+
+def _stem(problem: PDE | Evolution, method: str) -> str:
+    return f"{problem.name.replace('.py:', '-')}-{problem.dim}d-{method}"

@@ -6,13 +6,16 @@ import base64
 import html
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npdg.runs import plots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from npdg.evolution import Evolution
+    from npdg.pde import PDE
+    from npdg.settings import Settings
     from npdg.solution import Solution
 
 STYLE = """
@@ -25,23 +28,51 @@ code { background: #f2f5f8; padding: .1rem .3rem; } .columns { columns: 2; }
 """
 
 
+class Picture(NamedTuple):
+    """A figure with a title for the page."""
+
+    title: str
+    figure: Figure
+
+
 def write(directory: Path, solution: Solution, result: dict[str, Any], equation: str, command: str) -> Path:
     """Draw the figures into `figures/` and write `report.html` beside them."""
+    drawn = {
+        "history": Picture("Error against time and steps", plots.history_figure([solution])),
+        "slice": Picture("A slice through the centre of the domain", plots.slice_figure(solution)),
+    }
+    return write_page(directory, solution.pde, solution.settings, result, equation, command, drawn)
+
+
+def write_page(
+    directory: Path,
+    problem: PDE | Evolution,
+    settings: Settings,
+    result: dict[str, Any],
+    equation: str,
+    command: str,
+    drawn: dict[str, Picture],
+) -> Path:
+    """The pictures as files of these names, and a page with all of them."""
     figures = directory / "figures"
     figures.mkdir(exist_ok=True)
-    drawn = {"Error against time and steps": plots.history_figure([solution])}
-    drawn["A slice through the centre of the domain"] = plots.slice_figure(solution)
-    for name, figure in zip(("history", "slice"), drawn.values(), strict=True):
-        figure.savefig(figures / f"{name}.png", dpi=120)
+    for name, picture in drawn.items():
+        picture.figure.savefig(figures / f"{name}.png", dpi=120)
     page = directory / "report.html"
-    page.write_text(_page(solution, result, equation, command, drawn))
+    title = f"{problem.name}, {problem.dim} dimension{'s' * (problem.dim > 1)}"
+    page.write_text(_page(title, settings.model_dump(), result, equation, command, list(drawn.values())))
     return page
 
 
-def _page(solution: Solution, result: dict[str, Any], equation: str, command: str, figures: dict[str, Figure]) -> str:
-    title = f"{solution.pde.name}, {solution.pde.dim} dimensions"
-    pictures = "".join(f"<h2>{html.escape(name)}</h2>{_image(figure, name)}" for name, figure in figures.items())
-    settings = solution.settings.model_dump()
+def _page(
+    title: str,
+    settings: dict[str, Any],
+    result: dict[str, Any],
+    equation: str,
+    command: str,
+    drawn: list[Picture],
+) -> str:
+    pictures = "".join(f"<h2>{html.escape(p.title)}</h2>{_image(p.figure, p.title)}" for p in drawn)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style></head><body>
 <h1>{html.escape(title)}</h1>

@@ -24,6 +24,7 @@ from npdg.runs.config import to_toml
 from npdg.settings import Settings, parse
 
 if TYPE_CHECKING:
+    from npdg.evolution import Evolution
     from npdg.pde import PDE
 from npdg.polish import as_float64
 from npdg.solution import Solution
@@ -111,16 +112,27 @@ def save(solution: Solution, path: Path) -> Path:
 
 def write_solution(directory: Path, solution: Solution) -> dict[str, Any]:
     """The arrays of u and the result of the run; returns the result."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(solution.u)
+    write_arrays(directory, solution.u)
+    result = result_of(solution, directory)
+    (directory / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def write_arrays(directory: Path, tree: Any) -> None:
+    """The arrays of a tree by their places in it, whole or not at all."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     temporary = directory / f".{ARRAYS}"
     with temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(directory / ARRAYS)
-    result = result_of(solution, directory)
-    (directory / RESULT).write_text(json.dumps(result, indent=2) + "\n")
-    return result
+
+
+def count_arrays(directory: Path, beginning: str) -> int:
+    """How many saved arrays have names that begin like this."""
+    with np.load(directory / ARRAYS, allow_pickle=False) as arrays:
+        return sum(name.startswith(beginning) for name in arrays)
 
 
 def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
@@ -147,7 +159,9 @@ def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
     }
 
 
-def write_config(directory: Path, pde: PDE, method: str, preset: str, seed: int, settings: Settings) -> None:
+def write_config(
+    directory: Path, pde: PDE | Evolution, method: str, preset: str, seed: int, settings: Settings
+) -> None:
     """The resolved configuration, and the machine it is about to run on."""
     run = {"problem": pde.name, "dim": pde.dim, "method": method, "preset": preset, "seed": seed}
     (directory / CONFIG).write_text(
@@ -196,20 +210,26 @@ def _commit() -> str | None:
         return None
 
 
+def is_march(directory: Path) -> bool:
+    """Whether a directory holds a saved march rather than one solution; an `InputError` if it holds neither."""
+    missing = [name for name in (ARRAYS, CONFIG, RESULT) if not (directory / name).is_file()]
+    if missing:
+        raise InputError(f"load: {str(directory)!r} holds no saved solution: {', '.join(missing)} is missing.")
+    return "time_steps" in json.loads((directory / RESULT).read_text())
+
+
 def load(directory: Path, pde: PDE | None) -> Solution:
     """Read a solution back; its arrays are laid into a network built from its configuration."""
     from npdg.fields import Linearised
     from npdg.solution import Solution, precision
 
-    missing = [name for name in (ARRAYS, CONFIG, RESULT) if not (directory / name).is_file()]
-    if missing:
-        raise InputError(f"load: {str(directory)!r} holds no saved solution: {', '.join(missing)} is missing.")
     config = tomllib.loads((directory / CONFIG).read_text())
     settings, run = parse(Settings, config["settings"]), config["run"]
     if pde is None:
         if run["problem"] not in CARDS:
             raise InputError(f"pde: {run['problem']!r} is your own equation; give it as npdg.load(path, pde=...).")
         pde = CARDS[run["problem"]].build(run["dim"], **config.get("options", {}))
+    assert pde is not None
     result = json.loads((directory / RESULT).read_text())
     with precision(settings.precision):
         template = methods.primal(pde, settings, jax.random.key(0))
@@ -217,7 +237,7 @@ def load(directory: Path, pde: PDE | None) -> Solution:
         if result["polished"]:
             net = as_float64(template)
             template = Linearised.at(net, (net,))
-        u = _fill(template, directory / ARRAYS)
+        u = fill(template, directory / ARRAYS)
     with (directory / METRICS).open(newline="") as file:
         history = [_record(row) for row in csv.DictReader(file)]
     return Solution(
@@ -237,13 +257,14 @@ def load(directory: Path, pde: PDE | None) -> Solution:
     )
 
 
-def _fill(template: Any, path: Path) -> Any:
+def fill(template: Any, path: Path) -> Any:
+    """A tree like the template with the saved arrays in place of its own."""
     with np.load(path, allow_pickle=False) as arrays:
         leaves, structure = jax.tree_util.tree_flatten_with_path(template)
         filled = []
         for where, leaf in leaves:
             key = jax.tree_util.keystr(where)
-            if key not in arrays or arrays[key].shape != leaf.shape:
+            if key not in arrays or arrays[key].shape != np.shape(leaf):
                 raise InputError(f"load: {path} does not fit its config.toml: {key} is missing or of another shape.")
-            filled.append(jax.numpy.asarray(arrays[key], dtype=leaf.dtype))
+            filled.append(jax.numpy.asarray(arrays[key], dtype=jax.numpy.result_type(leaf)))
     return jax.tree_util.tree_unflatten(structure, filled)

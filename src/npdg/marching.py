@@ -1,0 +1,192 @@
+"""The march: a network is fitted to the start, then every step of implicit Euler is a run of the one loop.
+
+All steps share one compiled program: what changes between them, the solution before and the time, is data.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from npdg import methods
+from npdg.evolution import Clock, Evolution, fitting, implicit_step
+from npdg.fields import Field
+from npdg.loop import Outcome, Program, Recipe, Record, State, initial, run
+from npdg.settings import Settings
+
+Evaluate = Callable[[State], dict[str, float]]
+CHUNK = 4  # steps between two looks at the residual
+PATIENCE = 12  # steps in which the residual must fall by a tenth
+FIT_STEPS = 200  # at most, for the start
+FIT_SHARE = 0.2  # of the seconds of a march
+GENTLEST, STEEPEST = 4.0, 200.0
+
+
+@dataclass(frozen=True)
+class TimeStep:
+    """One step of a march: its number and time, how it was solved, why solving stopped, and what was measured then.
+
+    `residual` is the root mean square one at the end, `rmse` the error against the truth where one is known.
+    """
+
+    number: int
+    time: float
+    residual: float
+    stop_reason: str
+    detail: str
+    seconds: float
+    compile_seconds: float
+    history: list[Record]
+    rmse: float | None = None
+    energy: float | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a time step is good enough: a root mean square residual, and budgets of steps and of seconds in all."""
+
+    tolerance: float
+    steps: int
+    seconds: float | None
+
+
+def steepness(evolution: Evolution, points: int = 256) -> float:
+    """How steep layers may become, relative to half the size of the domain: diffusion against reaction at the start."""
+    pde = evolution.at(jnp.zeros(()))
+    x = jnp.asarray(pde.domain.spread(points))
+    one = lambda y: jnp.ones((), y.dtype)
+    kappa = jnp.abs(jax.vmap(lambda y: pde.conductivity(evolution.start, y))(x))
+    slope = jnp.abs(jax.vmap(lambda y: pde.reaction_slope(evolution.start, one, y))(x))
+    lower, upper = pde.domain.bounds()
+    length = float(jnp.sqrt(jnp.min(kappa) / jnp.max(slope))) if float(jnp.max(slope)) > 0 else np.inf
+    return float(np.clip(np.max(upper - lower) / 2 / (4 * length), GENTLEST, STEEPEST))
+
+
+def time_steps(
+    evolution: Evolution,
+    method: str,
+    settings: Settings,
+    seed: int,
+    limits: Limits,
+    error: Callable[[int, Field], float | None],
+    should_stop: Callable[[], str | None],
+) -> Iterator[tuple[TimeStep, Field]]:
+    """The fit of the start (number 0), then one step after another; ends early when one diverges or is interrupted.
+
+    `error(number, u)` is recorded as steps go on; nothing here looks at it.
+    """
+    key = jax.random.key(seed)
+    fit = _fit(evolution, settings, seed, limits, _evaluate(error, 0), should_stop)
+    fitted, u = _report(0, 0.0, fit), fit.state.fields["u"]
+    yield fitted, u
+    if fitted.stop_reason in ("diverged", "interrupted"):
+        return
+    recipe = methods.recipe(implicit_step(evolution), method, settings)
+    state = initial(recipe, seed)
+    state = replace_fields(state, u=u, before=u, time=Clock(jnp.zeros(())))
+    program: Program | None = None
+    spent = fitted.seconds
+    for number, time in enumerate(evolution.times[1:], start=1):
+        state = replace_fields(state, before=state.fields["u"], time=Clock(jnp.asarray(time)))
+        rules = {name: recipe.rules[name].renewed(rule, state.fields[name]) for name, rule in state.rules.items()}
+        state = State(state.fields, rules, jax.random.fold_in(key, number), jnp.zeros((), int))
+        # What earlier steps left of the seconds is for all that are still to come.
+        left = None if limits.seconds is None else (limits.seconds - spent) / (evolution.steps - number + 1)
+        evaluate = _evaluate(error, number)
+        outcome = _solve(recipe, state, replace(limits, seconds=left), evaluate, should_stop, program)
+        program, state, spent = outcome.program, outcome.state, spent + outcome.seconds
+        step = _report(number, float(time), outcome)
+        yield step, state.fields["u"]
+        if step.stop_reason in ("diverged", "interrupted"):
+            return
+
+
+def replace_fields(state: State, **fields: Any) -> State:
+    """The same state with some fields changed."""
+    return State({**state.fields, **fields}, state.rules, state.key, state.step)
+
+
+def _evaluate(error: Callable[[int, Field], float | None], number: int) -> Evaluate:
+    def evaluate(state: State) -> dict[str, float]:
+        rmse = error(number, state.fields["u"])
+        return {} if rmse is None else {"rmse": rmse}
+
+    return evaluate
+
+
+def _fit(
+    evolution: Evolution,
+    settings: Settings,
+    seed: int,
+    limits: Limits,
+    evaluate: Evaluate,
+    should_stop: Callable[[], str | None],
+) -> Outcome:
+    """The network nearest to the start, by Gauss and Newton's method whatever the march itself uses."""
+    damped = {"damping": settings.damping or 1e-3, "solver": {"minres": "cg"}.get(settings.solver, settings.solver)}
+    recipe = methods.recipe(fitting(evolution), "natural-pinn", settings.model_copy(update={**damped, "dual": "none"}))
+    seconds = None if limits.seconds is None else FIT_SHARE * limits.seconds
+    limits = Limits(limits.tolerance / 2, FIT_STEPS, seconds)
+    return _solve(recipe, initial(recipe, seed), limits, evaluate, should_stop, None)
+
+
+def _solve(
+    recipe: Recipe,
+    state: State,
+    limits: Limits,
+    evaluate: Evaluate,
+    should_stop: Callable[[], str | None],
+    program: Program | None,
+) -> Outcome:
+    def enough(history: Sequence[Record]) -> str | None:
+        if history and residual(history[-1]) <= limits.tolerance:
+            return "tolerance"
+        return "stalled" if _stalled(history) else None
+
+    return run(
+        recipe,
+        state,
+        seconds=limits.seconds,
+        steps=limits.steps,
+        program=program,
+        evaluate=evaluate,
+        should_stop=should_stop,
+        enough=enough,
+        chunk_steps=CHUNK,
+    )
+
+
+def residual(record: Record) -> float:
+    """The root mean square residual that a step reports, by the strong residual or by the dual norm."""
+    terms = record.terms
+    if "residual" in terms:
+        return (2 * terms["residual"]) ** 0.5
+    if "residual loss" in terms:
+        return terms["residual loss"] ** 0.5
+    return abs(terms["pairing"]) ** 0.5
+
+
+def _stalled(history: Sequence[Record]) -> bool:
+    """Whether the residual has not fallen by a tenth in the last few steps; medians, since samples change."""
+    if len(history) < 2 * PATIENCE:
+        return False
+    recent = statistics.median(residual(r) for r in history[-PATIENCE:])
+    return recent > 0.9 * statistics.median(residual(r) for r in history[-2 * PATIENCE : -PATIENCE])
+
+
+def _report(number: int, time: float, outcome: Outcome) -> TimeStep:
+    last = residual(outcome.history[-1]) if outcome.history else float("nan")
+    return TimeStep(
+        number,
+        time,
+        last,
+        outcome.stop_reason,
+        outcome.detail,
+        outcome.seconds,
+        outcome.compile_seconds,
+        outcome.history,
+    )

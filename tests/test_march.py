@@ -1,0 +1,287 @@
+"""Marching in time: implicit Euler, Neumann conditions, metrics of the two regimes, and what a march promises."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import npdg
+from npdg import loop
+from npdg.calculus import grad, laplacian
+from npdg.evolution import Clock, implicit_step
+from npdg.formulations.inf_sup import inf_sup, natural_condition
+from npdg.formulations.metrics import METRICS
+from npdg.measures import Points
+from npdg.problems import find
+
+EPSILON = 0.1
+
+
+def heat(dim: int, steps: int, kappa: float = 0.1) -> npdg.Evolution:
+    """e^{−dκπ²t} Π cos(πx_i) on the unit cube, without flux through its boundary."""
+    rate = dim * kappa * np.pi**2
+    shape = lambda x: jnp.prod(jnp.cos(jnp.pi * x))
+    return npdg.Evolution(
+        lambda t: npdg.PDE(
+            npdg.Box(0.0, 1.0, dim=dim),
+            flux=lambda u, x: kappa * grad(u)(x),
+            boundary=npdg.Neumann(0.0),
+            exact=lambda x: jnp.exp(-rate * t) * shape(x),
+        ),
+        start=shape,
+        until=1 / rate,
+        steps=steps,
+        name="heat",
+    )
+
+
+@pytest.fixture(scope="module")
+def short():
+    """A march of a few steps, whose compilations are counted."""
+    compiled = []
+    original = loop._compile
+
+    def counted(*arguments):
+        compiled.append(arguments)
+        return original(*arguments)
+
+    loop._compile = counted
+    sizes = []
+    try:
+        evolution = find("allen-cahn-1d").build(1, until=0.4, time_steps=8)
+        trajectory = npdg.march(
+            evolution,
+            times=[0.0, 0.2, 0.4],
+            steps=30,
+            width=24,
+            n_interior=400,
+            callbacks=[lambda step: sizes.append(sum(array.nbytes for array in jax.live_arrays()))],
+        )
+    finally:
+        loop._compile = original
+    return trajectory, len(compiled), sizes
+
+
+def test_a_march_is_compiled_once_beside_its_fit(short):
+    assert short[1] == 2
+
+
+def test_memory_is_flat(short):
+    """After the first step, only the kept solutions add anything."""
+    trajectory, _, sizes = short
+    kept = 3 * sum(leaf.nbytes for leaf in jax.tree.leaves(trajectory.fields[0]))
+    assert sizes[-1] - sizes[2] <= 2 * kept
+
+
+def test_accuracy_and_reports(short):
+    trajectory = short[0]
+    assert trajectory.stop_reason == "done"
+    assert max(trajectory.rmse.values()) < 2e-3
+    assert [step.number for step in trajectory.steps] == list(range(9))
+    assert {step.stop_reason for step in trajectory.steps} <= {"tolerance", "stalled", "steps"}
+    for step in trajectory.steps:
+        assert (step.residual <= trajectory.settings.tolerance) == (step.stop_reason == "tolerance")
+
+
+def test_energy_falls(short):
+    energies = list(short[0].energy.values())
+    assert len(energies) == 9
+    assert all(later <= earlier + 1e-4 for earlier, later in zip(energies[:-1], energies[1:], strict=True))
+
+
+def test_calls_between_and_at_times(short):
+    trajectory = short[0]
+    x = np.linspace(0, 2, 5)[:, None]
+    middle = trajectory(0.1, x)
+    np.testing.assert_allclose(middle, (trajectory(0.0, x) + trajectory(0.2, x)) / 2, rtol=1e-9)
+    assert trajectory(0.4, x[0]).shape == ()
+    with pytest.raises(npdg.InputError, match=r"t: 0\.5 is not allowed"):
+        trajectory(0.5, x)
+    with pytest.raises(npdg.InputError, match="shape"):
+        trajectory(0.1, np.zeros((3, 2)))
+
+
+def test_saved_and_loaded(short, tmp_path):
+    trajectory = short[0]
+    path = trajectory.save(tmp_path / "march")
+    again = npdg.load(path)
+    x = np.linspace(0, 2, 7)[:, None]
+    np.testing.assert_array_equal(again(0.2, x), trajectory(0.2, x))
+    assert again.rmse == trajectory.rmse
+    assert again.evolution.steps == 8
+    trajectory.plot(tmp_path / "march.png")
+    assert (tmp_path / "march.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_heat_is_first_order_in_time(dim):
+    """The error at the end is that of implicit Euler: |(1 + 1/n)^−n − 1/e| of the exact shape, which halves with h."""
+    errors = []
+    for steps in (1, 2, 4):
+        trajectory = npdg.march(heat(dim, steps), steps=20, width=20 * dim, n_interior=300 * dim, tolerance=1e-3)
+        assert trajectory.steps[0].rmse is not None
+        assert trajectory.steps[0].rmse < 2e-3
+        errors.append(trajectory.rmse[trajectory.times[-1]])
+    expected = [abs((1 + 1 / n) ** -n - np.exp(-1)) * 2 ** (-dim / 2) for n in (1, 2, 4)]
+    np.testing.assert_allclose(errors, expected, rtol=0.05)
+
+
+def test_a_step_is_the_equation_of_implicit_euler():
+    evolution = find("allen-cahn-1d").build(1)
+    u, before = lambda x: jnp.sin(3 * x[0]), lambda x: jnp.cos(2 * x[0])
+    step = implicit_step(evolution).at({"before": before, "time": Clock(jnp.zeros(()))})
+    x, h = jnp.array([0.7]), 0.1
+    by_hand = u(x) - before(x) - EPSILON * h * laplacian(u)(x) + h / EPSILON * (u(x) ** 3 - u(x))
+    np.testing.assert_allclose(step.residual(u, x), by_hand, rtol=1e-5)
+
+
+def test_metrics_of_the_two_regimes():
+    evolution = find("allen-cahn-1d").build(1)
+    u, v = lambda x: jnp.sin(3 * x[0]), lambda x: jnp.cos(2 * x[0])
+    step = implicit_step(evolution).at({"before": u, "time": Clock(jnp.zeros(()))})
+    x, h = jnp.array([0.7]), 0.1
+    smooth = METRICS["reaction-diffusion"].primal(step, u, v, x)
+    expected = [jnp.sqrt(1 + 2 * h / EPSILON) * v(x), jnp.sqrt(EPSILON * h) * grad(v)(x)[0]]
+    np.testing.assert_allclose(smooth, expected, rtol=1e-5)
+    sharp = METRICS["reaction"].primal(step, u, v, x)
+    np.testing.assert_allclose(sharp, [(1 + h / EPSILON * (3 * u(x) ** 2 - 1)) * v(x)], rtol=1e-5)
+    np.testing.assert_allclose(METRICS["reaction"].dual(step, u, v, x), [v(x)])
+
+
+EXACT = lambda x: jnp.exp(x[0]) * jnp.cos(x[1])
+DOMAINS = {"box": npdg.Box([0.0, -1.0], [2.0, 0.5]), "ball": npdg.Ball(1.5, dim=2)}
+
+
+def flux_through(domain: npdg.Domain, kappa: float = 1.0, mass: float = 1.0) -> npdg.PDE:
+    """−κΔu + mu = mu* with the flux of the harmonic u* = e^x cos y given, which depends on the outward normal."""
+
+    def g(x):
+        if isinstance(domain, npdg.Ball):
+            return kappa * jnp.vdot(grad(EXACT)(x), x) / domain.radius
+        lower, upper = (jnp.asarray(corner, x.dtype) for corner in domain.bounds())
+        normal = jnp.where(jnp.abs(x - upper) < 1e-5, 1.0, jnp.where(jnp.abs(x - lower) < 1e-5, -1.0, 0.0))
+        return kappa * jnp.vdot(grad(EXACT)(x), normal)
+
+    return npdg.PDE(
+        domain,
+        flux=lambda u, x: kappa * grad(u)(x),
+        reaction=lambda u, x: mass * u(x),
+        source=lambda x: mass * EXACT(x),
+        boundary=npdg.Neumann(g),
+        exact=EXACT,
+        name="flux",
+    )
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_neumann_by_gauss_newton(name):
+    shape = {"activation": "tanh", "squares": False, "width": 24, "n_interior": 400}
+    solution = npdg.solve(flux_through(DOMAINS[name]), steps=40, **shape)
+    assert solution.error(n=2000).rel_h1 < 1e-2
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_natural_condition_holds_at_the_solution_and_only_there(name):
+    """E[∇u·∇φ + (u − f)φ] = |∂Ω|/|Ω| E_∂[gφ] for any φ; a wrong flux is seen."""
+    pde = flux_through(DOMAINS[name])
+    saddle = natural_condition(pde)
+    samples = saddle.sample(jax.random.key(0), {"interior": 200_000, "boundary": 200_000})
+    phi = lambda x: jnp.sin(2 * x[0] + x[1])
+    with_exact = saddle.terms({"u": EXACT, "phi": phi}, samples)
+    assert abs(float(with_exact["pairing"] + with_exact["boundary flux"])) < 0.04
+    wrong = saddle.terms({"u": lambda x: EXACT(x) + phi(x), "phi": phi}, samples)
+    assert abs(float(wrong["pairing"] + wrong["boundary flux"])) > 1
+
+
+@pytest.mark.parametrize("choice", [{"neumann": "tested"}, {"neumann": "natural"}, {"residual_weight": 1.0}], ids=str)
+def test_neumann_with_dual_networks(choice):
+    """An equation like a time step, by ψ, as the natural condition, and with the residual loss added for u."""
+    kappa = 0.05
+    pde = flux_through(DOMAINS["box"], kappa, 3.0)
+    solution = npdg.solve(
+        pde,
+        steps=80,
+        dual="network",
+        metric="reaction-diffusion",
+        pairing="weak",
+        boundary_norm="l2",
+        lam=kappa**-2,
+        omega=1.0,
+        tau_u=0.1,
+        tau_phi=0.2,
+        tau_psi=0.2,
+        damping=1e-6,
+        width=32,
+        psi_width=16,
+        n_interior=500,
+        n_boundary=100,
+        precision="float64",
+        solver="minres",
+        **choice,
+    )
+    assert solution.error(n=2000).rel_l2 < 0.05
+
+
+def test_a_free_dual_asks_for_the_weak_form():
+    with pytest.raises(npdg.InputError, match="pairing=weak"):
+        npdg.solve(flux_through(DOMAINS["box"]), steps=1, dual="network", neumann="natural", pairing="strong")
+
+
+def test_the_residual_loss_is_for_u_alone():
+    pde = flux_through(DOMAINS["box"])
+    plain, more = inf_sup(pde), inf_sup(pde, residual_weight=2.0)
+    added = [integral for integral in more.integrals if integral.name not in {i.name for i in plain.integrals}]
+    assert [integral.name for integral in added] == ["residual loss"]
+    assert added[0].seen_by == ("u",)
+    point = Points(jnp.array([0.3, 0.2]))
+    fields = {"u": lambda x: EXACT(x) + x[0] ** 2}
+    np.testing.assert_allclose(added[0].integrand(fields, point), (0.3**2 - 2) ** 2, rtol=1e-4)
+
+
+def test_mixture_draws_by_weight_and_refuses_others():
+    inner, outer = npdg.Box(0.8, 1.2, dim=1).interior, npdg.Box(0.0, 2.0, dim=1).interior
+    x = npdg.Mixture((inner, outer), (0.25, 0.75)).sample(jax.random.key(0), 1001).x
+    assert x.shape == (1001, 1)
+    assert np.all((x[:250] >= 0.8) & (x[:250] <= 1.2))
+    assert float(jnp.min(x)) < 0.1
+    for weights in ((0.5, 0.6), (1.5, -0.5), (1.0,)):
+        with pytest.raises(npdg.InputError):
+            npdg.Mixture((inner, outer), weights)
+
+
+def test_the_weak_form_refuses_other_measures():
+    pde = find("allen-cahn-1d").build(1, epsilon=0.01)
+    with pytest.raises(npdg.InputError, match="sampling"):
+        npdg.march(pde, dual="network", pairing="weak")
+
+
+def test_bad_marches_are_refused():
+    equation = find("allen-cahn-1d").build(1).equation
+    start = lambda x: x[0]
+    for wrong in ({"until": 0.0}, {"until": float("nan")}, {"steps": 0}, {"steps": 2.5}, {"start": lambda x: x}):
+        with pytest.raises(npdg.InputError):
+            npdg.Evolution(**{"equation": equation, "start": start, "until": 1.0, "steps": 2, **wrong})
+    evolution = npdg.Evolution(equation, start, 1.0, 2)
+    with pytest.raises(npdg.InputError, match="not a time of this march"):
+        npdg.march(evolution, times=[0.3])
+    with pytest.raises(npdg.InputError, match="Evolution"):
+        npdg.march(equation)
+
+
+@pytest.mark.parametrize(
+    "assignment", ["epsilon=0", "epsilon=-1", "epsilon=x", "until=0", "time_steps=0", "time_steps=2.5", "epsilo=1"]
+)
+def test_bad_options_on_the_command_line(assignment, tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-m", "npdg.cli", "solve", "allen-cahn-1d", "--set", assignment],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert run.returncode == 2
+    assert len(run.stderr.splitlines()) == 1
+    assert assignment.partition("=")[0] in run.stderr
+    assert not list(tmp_path.iterdir())
