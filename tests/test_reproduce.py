@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import matplotlib.image
 import numpy as np
 import pytest
@@ -15,14 +16,17 @@ from test_cli import npdg as command
 
 from npdg import reproduce
 from npdg.loop import Record
+from npdg.marching import TimeStep
 from npdg.methods import primal
 from npdg.presets import choose
-from npdg.problems import find
+from npdg.problems import allen_cahn, find
+from npdg.reproduce import allen_cahn as ac_figures
 from npdg.reproduce.pictures import shell_errors
 from npdg.reproduce.tables import solution_norms
 from npdg.runs import race
 from npdg.runs.race import Entry, Lap
 from npdg.solution import Solution
+from npdg.trajectory import Trajectory
 
 
 def untrained(pde, method="npdg", *, preset="default", seconds=None, steps=None, seed=0, should_stop=None, **settings):
@@ -37,9 +41,24 @@ def untrained(pde, method="npdg", *, preset="default", seconds=None, steps=None,
     return Solution(pde, u, method, preset, chosen, seed, "seconds", "", 10, 10.0, 1.0, history)
 
 
+def standing(evolution, method="npdg", *, preset="default", seconds=None, should_stop=None, **settings):
+    """A trajectory as a march returns it, whose network never learnt anything."""
+    chosen = choose(evolution.name, evolution.dim, method, preset, {**settings, "width": 4}, evolution.options)
+    u = primal(evolution.at(jnp.zeros(())), chosen, jax.random.key(0))
+    history = [Record(k, float(k), {}, {}, {}, {"rmse": 2.0**-k}) for k in range(1, 5)]
+    steps = [
+        TimeStep(k, float(t), 0.1, "tolerance", "", 1.0, 0.0, history, 0.5 / (1 + k), 1.0 / (1 + k))
+        for k, t in enumerate(evolution.times)
+    ]
+    times = [float(t) for t in evolution.times]
+    return Trajectory(evolution, method, preset, chosen, 0, steps, times, [u] * len(times))
+
+
 @pytest.mark.parametrize("name", list(reproduce.TARGETS))
 def test_every_target_writes_its_numbers_its_picture_and_a_summary(name, tmp_path, monkeypatch):
     monkeypatch.setattr(race, "solve", untrained)
+    monkeypatch.setattr(ac_figures, "march", standing)
+    monkeypatch.setattr(allen_cahn, "INTERVALS", {1: 800, 2: 100})
     monkeypatch.setattr(jax, "clear_caches", lambda: None)
     monkeypatch.setattr(Solution, "error", lambda self: type("Errors", (), {"rel_l2": 0.5, "rel_h1": 0.7}))
     console = Console(file=(tmp_path / "out.txt").open("w"), width=200)

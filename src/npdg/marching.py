@@ -23,7 +23,7 @@ CHUNK = 4  # steps between two looks at the residual
 PATIENCE = 12  # steps in which the residual must fall by a tenth
 FIT_STEPS = 200  # at most, for the start
 FIT_SHARE = 0.2  # of the seconds of a march
-GENTLEST, STEEPEST = 4.0, 200.0
+GENTLEST, STEEPEST = 6.0, 200.0
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The Allen–Cahn equation (Sec. 5.4): ∂u/∂t = ε₀ Δu − W'(u)/ε₀ on [0, 2]^d, no flux through the boundary."""
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from npdg.problems.card import Card, Number
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from npdg.evolution import Evolution, Truth
 
 SHARP = 0.05  # below this ε₀ the reaction dominates, and the paper changes its metric, its sampling and its steps
-INTERVALS = {1: 4000, 2: 400}  # of the reference's grid along an axis
-SHOWN = {1: 400, 2: 100}  # of them, those compared
+INTERVALS = {1: 2400, 2: 200}  # of the reference's finer grid along an axis
+SHOWN = {1: 400, 2: 50}  # of them, those compared
 
 
 def build(dim: int, epsilon: float = 0.1, until: float | None = None, time_steps: int | None = None) -> "Evolution":
@@ -42,7 +43,7 @@ def build(dim: int, epsilon: float = 0.1, until: float | None = None, time_steps
         until,
         time_steps,
         energy=energy,
-        reference=lambda: _reference(dim, epsilon, until, time_steps, start),
+        reference=cache(lambda: _reference(dim, epsilon, until, time_steps, start)),
         name=f"allen-cahn-{dim}d",
         options={"epsilon": epsilon, "until": until, "time_steps": time_steps},
     )
@@ -82,7 +83,7 @@ def _refined() -> Any:
 
 
 def _reference(dim: int, epsilon: float, until: float, steps: int, start: Any) -> "Truth":
-    """Implicit Euler in time, like ours, with second differences in space."""
+    """Implicit Euler in time, like ours; second differences in space on two grids, extrapolated to fourth order."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -90,21 +91,26 @@ def _reference(dim: int, epsilon: float, until: float, steps: int, start: Any) -
     from npdg.evolution import Truth
     from npdg.reference.reaction_diffusion import march
 
-    axis = np.linspace(0, 2, INTERVALS[dim] + 1)
-    points = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1)
-    with jax.enable_x64(True):
-        values = np.asarray(jax.vmap(start)(jnp.asarray(points.reshape(-1, dim)))).reshape(points.shape[:-1])
-    grids = march(
-        values,
-        [axis[1]] * dim,
-        diffusion=epsilon,
-        reaction=lambda u: (u**3 - u) / epsilon,
-        slope=lambda u: (3 * u**2 - 1) / epsilon,
-        step=until / steps,
-        steps=steps,
-    )
-    shown = (slice(None, None, INTERVALS[dim] // SHOWN[dim]),) * dim
-    return Truth(points[shown].reshape(-1, dim), [grid[shown].ravel() for grid in grids])
+    def on_grid(intervals: int) -> tuple["np.ndarray", list["np.ndarray"]]:
+        axis = np.linspace(0, 2, intervals + 1)
+        points = np.stack(np.meshgrid(*[axis] * dim, indexing="ij"), axis=-1)
+        with jax.enable_x64(True):
+            values = np.asarray(jax.vmap(start)(jnp.asarray(points.reshape(-1, dim)))).reshape(points.shape[:-1])
+        grids = march(
+            values,
+            [axis[1]] * dim,
+            diffusion=epsilon,
+            reaction=lambda u: (u**3 - u) / epsilon,
+            slope=lambda u: (3 * u**2 - 1) / epsilon,
+            step=until / steps,
+            steps=steps,
+        )
+        shown = (slice(None, None, intervals // SHOWN[dim]),) * dim
+        return points[shown].reshape(-1, dim), [grid[shown].ravel() for grid in grids]
+
+    points, fine = on_grid(INTERVALS[dim])
+    _, coarse = on_grid(INTERVALS[dim] // 2)
+    return Truth(points, [(4 * f - c) / 3 for f, c in zip(fine, coarse, strict=True)])
 
 
 def paper(method: str, dim: int, epsilon: float = 0.1, **schedule: Any) -> dict[str, Any]:

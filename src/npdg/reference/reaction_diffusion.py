@@ -48,7 +48,7 @@ def march(
         for _ in range(NEWTON_STEPS):
             residual = u - step * (stiffness @ u - reaction(u)) - known
             matrix = identity - step * stiffness + sp.diags_array(step * slope(u))
-            update = splu(sp.csc_matrix(matrix)).solve(residual)
+            update = splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A").solve(residual)
             u -= update
             if np.max(np.abs(update)) <= TOLERANCE:
                 break

@@ -36,6 +36,9 @@ TARGETS: dict[str, Card] = {
         Card("fig-tolerances", "20-D variable coefficient: MINRES tolerances, L-BFGS", "varcoeff:tolerances"),
         Card("fig-nonlinear1", "the nonlinear equations in 5-D: error against time", "nonlinear:curves"),
         Card("fig-nonlinear2", "the nonlinear equation in 5-D: graph and error planes", "nonlinear:planes"),
+        Card("fig-ac1", "1-D Allen–Cahn: graphs for both ε₀, error against time, energy", "allen_cahn:one_dimension"),
+        Card("fig-ac2", "2-D Allen–Cahn: graphs along the axes, error against time", "allen_cahn:two_dimensions"),
+        Card("fig-ac3", "2-D Allen–Cahn: surfaces and error maps", "allen_cahn:surfaces_in_time"),
         Card("ablations", "10-D Poisson: metrics, pairings and boundary norms (ours)", "poisson:ablations"),
     )
 }
