@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from npdg.calculus import div, grad, laplacian, normal_derivative, tangential_gradient
+    from npdg.distributions import Gaussian, GaussianMixture
     from npdg.domains import Ball, Box, Domain
     from npdg.errors import InputError
     from npdg.evolution import Evolution
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from npdg.pde import PDE, Dirichlet, Neumann
     from npdg.solution import Solution, load, solve
     from npdg.trajectory import Trajectory, march
+    from npdg.transportation import TransportSolution, transport
 
 __version__ = "0.1.0"
 
@@ -38,6 +40,10 @@ _HOME = {
     "Mixture": "measures",
     "Trajectory": "trajectory",
     "march": "trajectory",
+    "Gaussian": "distributions",
+    "GaussianMixture": "distributions",
+    "TransportSolution": "transportation",
+    "transport": "transportation",
 }
 
 __all__ = [
@@ -47,11 +53,14 @@ __all__ = [
     "Dirichlet",
     "Domain",
     "Evolution",
+    "Gaussian",
+    "GaussianMixture",
     "InputError",
     "Mixture",
     "Neumann",
     "Solution",
     "Trajectory",
+    "TransportSolution",
     "div",
     "grad",
     "laplacian",
@@ -60,6 +69,7 @@ __all__ = [
     "normal_derivative",
     "solve",
     "tangential_gradient",
+    "transport",
 ]
 
 

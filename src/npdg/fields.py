@@ -95,7 +95,7 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """MLP_f(dim, width, 1, depth) of the paper's Appendix A: `depth` linear maps, a scalar result.
+    """MLP_f(dim, width, 1, depth) of the paper's Appendix A: `depth` linear maps, a scalar result, or `out` numbers.
 
     With `squares`, half the units of the first hidden layer are squares. With a `steepness`, that layer starts as
     `Linear.ridges`.
@@ -104,6 +104,7 @@ class MLP(eqx.Module):
     layers: tuple[Linear, ...]
     activation: Callable[[Array], Array]
     squares: bool = eqx.field(static=True)
+    scalar: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -115,9 +116,10 @@ class MLP(eqx.Module):
         squares: bool = False,
         last_bias: bool = True,
         steepness: float = 0.0,
+        out: int | None = None,
         key: Array,
     ):
-        sizes = [dim, *[width] * (depth - 1), 1]
+        sizes = [dim, *[width] * (depth - 1), 1 if out is None else out]
         keys = jax.random.split(key, depth)
         self.layers = tuple(
             Linear(n_in, n_out, bias=last_bias or k < depth - 1, key=keys[k])
@@ -127,12 +129,14 @@ class MLP(eqx.Module):
             self.layers = (Linear.ridges(dim, sizes[1], steepness, keys[0]), *self.layers[1:])
         self.activation = Tanh() if activation is None else activation
         self.squares = squares
+        self.scalar = out is None
 
     def __call__(self, x: Array) -> Array:
         for k, layer in enumerate(self.layers[:-1]):
             activation = Squares(self.activation) if self.squares and k == 0 else self.activation
             x = activation(layer(x))
-        return self.layers[-1](x)[0]
+        y = self.layers[-1](x)
+        return y[0] if self.scalar else y
 
 
 class CutOff(eqx.Module):

@@ -27,7 +27,7 @@ CAPACITY = 256  # steps that one chunk may report
 class Recipe:
     """All that a run needs: the saddle, starting fields, a rule per player, batch sizes, extrapolation ω.
 
-    With `resample` off, every step sees the same samples.
+    With `resample` off, every step sees the same samples. `repeats`: how often a player moves in a step, if not once.
     """
 
     saddle: Saddle
@@ -36,6 +36,7 @@ class Recipe:
     sizes: Mapping[str, int]
     omega: float = 0.0
     resample: bool = True
+    repeats: Mapping[str, int] = field(default_factory=dict)
 
 
 class State(eqx.Module):
@@ -71,6 +72,11 @@ def step(recipe: Recipe, state: State) -> tuple[State, Info]:
     samples = saddle.sample(jax.random.fold_in(state.key, state.step if recipe.resample else 0), recipe.sizes)
     rules, moves, terms = dict(state.rules), {}, {}
 
+    def moves_of(player: Player, fields: Fields, supremum: Callable[[], Array] | None = None) -> Field:
+        for _ in range(recipe.repeats.get(player.name, 1)):
+            fields = {**fields, player.name: move(player, fields, supremum)}
+        return fields[player.name]
+
     def move(player: Player, fields: Fields, supremum: Callable[[], Array] | None) -> Field:
         vector, build = split(fields[player.name])
 
@@ -96,13 +102,13 @@ def step(recipe: Recipe, state: State) -> tuple[State, Info]:
 
     # All duals read the old fields, so that their order does not matter.
     old = {**state.fields, **{p.name: p.fresh(state.fields) for p in saddle.players if p.fresh}}
-    duals = {p.name: move(p, old, None) for p in saddle.players if p.sense > 0}
+    duals = {p.name: moves_of(p, old) for p in saddle.players if p.sense > 0}
     ahead = {name: _ahead(new, old[name], recipe.omega) for name, new in duals.items()}
     for player in saddle.players:
         if player.fresh:  # it started at zero: what its terms say, they say where it has arrived
             terms.update(saddle.terms({**old, **duals}, samples, player.name))
     supremum = lambda: total({name: saddle.value({**old, **duals}, samples, name) for name in duals})
-    primals = {p.name: move(p, {**old, **ahead}, supremum) for p in saddle.players if p.sense < 0}
+    primals = {p.name: moves_of(p, {**old, **ahead}, supremum) for p in saddle.players if p.sense < 0}
     moved = {name: field for name, field in {**old, **duals, **primals}.items() if name in state.fields}
     return State(moved, rules, state.key, state.step + 1), Info(terms, moves)
 

@@ -20,8 +20,7 @@ from npdg.settings import Settings
 
 Evaluate = Callable[[State], dict[str, float]]
 CHUNK = 4  # steps between two looks at the residual
-PATIENCE = 12  # steps in which the residual must fall by a tenth
-FIT_STEPS = 200  # at most, for the start
+FIT_STEPS, FIT_PATIENCE = 200, 12  # for the start
 FIT_SHARE = 0.2  # of the seconds of a march
 GENTLEST, STEEPEST = 6.0, 200.0
 
@@ -47,9 +46,11 @@ class TimeStep:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a time step is good enough: a root mean square residual, and budgets of steps and of seconds in all."""
+    """When a time step is good enough: a root mean square residual, in how many steps it must fall by a tenth, and
+    budgets of steps and of seconds in all."""
 
     tolerance: float
+    patience: int
     steps: int
     seconds: float | None
 
@@ -130,7 +131,7 @@ def _fit(
     damped = {"damping": settings.damping or 1e-3, "solver": {"minres": "cg"}.get(settings.solver, settings.solver)}
     recipe = methods.recipe(fitting(evolution), "natural-pinn", settings.model_copy(update={**damped, "dual": "none"}))
     seconds = None if limits.seconds is None else FIT_SHARE * limits.seconds
-    limits = Limits(limits.tolerance / 2, FIT_STEPS, seconds)
+    limits = Limits(limits.tolerance / 2, FIT_PATIENCE, FIT_STEPS, seconds)
     return _solve(recipe, initial(recipe, seed), limits, evaluate, should_stop, None)
 
 
@@ -145,7 +146,7 @@ def _solve(
     def enough(history: Sequence[Record]) -> str | None:
         if history and residual(history[-1]) <= limits.tolerance:
             return "tolerance"
-        return "stalled" if _stalled(history) else None
+        return "stalled" if _stalled(history, limits.patience) else None
 
     return run(
         recipe,
@@ -170,12 +171,12 @@ def residual(record: Record) -> float:
     return abs(terms["pairing"]) ** 0.5
 
 
-def _stalled(history: Sequence[Record]) -> bool:
+def _stalled(history: Sequence[Record], patience: int) -> bool:
     """Whether the residual has not fallen by a tenth in the last few steps; medians, since samples change."""
-    if len(history) < 2 * PATIENCE:
+    if len(history) < 2 * patience:
         return False
-    recent = statistics.median(residual(r) for r in history[-PATIENCE:])
-    return recent > 0.9 * statistics.median(residual(r) for r in history[-2 * PATIENCE : -PATIENCE])
+    recent = statistics.median(residual(r) for r in history[-patience:])
+    return recent > 0.9 * statistics.median(residual(r) for r in history[-2 * patience : -patience])
 
 
 def _report(number: int, time: float, outcome: Outcome) -> TimeStep:

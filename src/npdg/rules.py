@@ -13,8 +13,9 @@ from jax import Array, lax
 
 from npdg.fields import Field, split
 from npdg.gram import Gram, square
-from npdg.krylov import RowSolver, Solve, Solver, Status, dense
+from npdg.krylov import RowSolver, Solve, Solver, Status, cg, dense
 
+TINY = 1e-30
 SMALLEST_STEP = 1e-5  # of a guarded player, before it gives up
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-16, 1e3  # relative to the scale of the Gram matrix
 
@@ -158,6 +159,37 @@ def natural(tau: float, prepare: Prepare, *, damping: float = 0.0) -> Rule:
         return moved(view, tau * solve.x), state, report(view.gradient, tau * solve.x, solve)
 
     return Rule(lambda field: None, step)
+
+
+class Heading(NamedTuple):
+    """The memory of `annealed`: the last direction, and how many steps were taken."""
+
+    direction: Array
+    taken: Array
+
+
+def annealed(tau: float, settling: float, reach: float, damping: float, iterations: int, *, keep: float = 0.9) -> Rule:
+    """The natural gradient against noise: step k is τ/(1 + k/settling), and never longer than `reach` in the metric.
+
+    The solve starts from `keep` of the last direction, of which the damping term remembers as much: what the samples do
+    not tell apart is an average over steps.
+    """
+
+    def init(field: Field) -> Heading:
+        vector = split(field)[0]
+        return Heading(jnp.zeros_like(vector), jnp.zeros((), vector.dtype))
+
+    def step(view: View, state: Heading) -> tuple[Field, Heading, Move]:
+        product = view.gram().product
+        remembered = keep * state.direction
+        solved = cg(1e-3, iterations)(product, view.gradient - product(remembered), shift=damping)
+        direction = remembered + solved.x
+        slope = jnp.sqrt(jnp.abs(jnp.vdot(view.gradient, direction)))
+        length = jnp.minimum(tau / (1 + state.taken / settling), reach / jnp.maximum(slope, TINY))
+        update = length * direction
+        return moved(view, update), Heading(direction, state.taken + 1), report(view.gradient, update, solved)
+
+    return Rule(init, step)
 
 
 def averaged(prepare: Prepare, *, damping: float = 1e-12) -> Rule:

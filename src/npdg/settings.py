@@ -91,6 +91,7 @@ class Settings(BaseModel):
     line_search: Annotated[bool, Field(description="true or false")] = True
     polish: Annotated[bool, Field(description="true or false")] = False
     tolerance: Positive = 2e-5
+    patience: Count = 12
     step_max: Count = 100
     precision: Annotated[Literal["float32", "float64"], Field(description="float32 or float64")] = "float32"
 

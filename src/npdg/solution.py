@@ -45,13 +45,14 @@ class Solution:
 
     def __call__(self, x: Any) -> np.ndarray:
         """u at the points `x (n, d)`, or at one point `(d,)`."""
-        return self._evaluate(self.u, x)
+        return self.evaluate(self.u, x)
 
     def gradient(self, x: Any) -> np.ndarray:
         """∇u at the points `x (n, d)`, or at one point `(d,)`."""
-        return self._evaluate(jax.grad(self.u), x)
+        return self.evaluate(jax.grad(self.u), x)
 
-    def _evaluate(self, function: Callable[[Array], Array], x: Any) -> np.ndarray:
+    def evaluate(self, function: Callable[[Array], Array], x: Any) -> np.ndarray:
+        """Any function of one point at the points `x (n, d)`, or at one point `(d,)`, in the precision of u."""
         points = np.asarray(x, dtype=self.precision)
         if points.ndim not in (1, 2) or points.shape[-1] != self.pde.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pde.dim}).")
@@ -134,7 +135,7 @@ def solve(
         check_memory(option, pde.dim)
     if seconds is None and steps is None:
         seconds = 60.0
-    hooks = Hooks(lambda record: _call(callbacks, record), on_compiled, on_chosen, should_stop)
+    hooks = Hooks(lambda record: call_all(callbacks, record), on_compiled, on_chosen, should_stop)
     trained = train(pde, method, options, seconds=seconds, steps=steps, seed=seed, hooks=hooks)
     outcome = trained.outcome
     if outcome.stop_reason == "diverged":
@@ -164,7 +165,8 @@ def load(path: str | Path, pde: Any = None) -> Any:
     return found(Path(path), pde)
 
 
-def _call(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
+def call_all(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
+    """Tell every callback."""
     for callback in callbacks:
         callback(record)
 

@@ -139,7 +139,7 @@ def march(
     kept = _numbers(evolution, times)
     methods.recipe(implicit_step(evolution), method, chosen)  # refuses what the method cannot take at once
     trajectory = Trajectory(evolution, method, preset, chosen, seed)
-    limits = Limits(chosen.tolerance, chosen.step_max if steps is None else steps, seconds)
+    limits = Limits(chosen.tolerance, chosen.patience, chosen.step_max if steps is None else steps, seconds)
     with precision(chosen.precision):
         error, energy = error_meter(evolution), energy_meter(evolution)
         for step, u in time_steps(evolution, method, chosen, seed, limits, error, should_stop):

@@ -131,6 +131,7 @@ def paper(method: str, dim: int, epsilon: float = 0.1, **schedule: Any) -> dict[
         "pairing": "strong" if sharp else "weak",
         "residual_weight": 0.0 if sharp else 1.0,
         "step_max": 1000,
+        "patience": 500,
         "tolerance": 1e-4,
     }
     return npdg | ({"pd-adam": rates(1e-3, 1e-3)}.get(method, {}))

@@ -133,7 +133,7 @@ def _line_figure(solution: Solution) -> Figure:
 
 def _exact(solution: Solution, points: np.ndarray) -> np.ndarray:
     assert solution.pde.exact is not None
-    return solution._evaluate(solution.pde.exact, points)
+    return solution.evaluate(solution.pde.exact, points)
 
 
 def _inside(solution: Solution, points: np.ndarray) -> np.ndarray:

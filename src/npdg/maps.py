@@ -1,0 +1,75 @@
+"""Fields of transport: a map T = affine + network, a potential φ = quadratic + network; the first part is fixed."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from npdg.fields import MLP, Field, Frozen
+
+FAINT = 0.01  # of the usual start, for the last layer: T begins as the affine map
+
+
+class Affine(eqx.Module):
+    """x ↦ A x + b."""
+
+    matrix: Array
+    shift: Array
+
+    def __call__(self, x: Array) -> Array:
+        return self.matrix @ x + self.shift
+
+
+class Quadratic(eqx.Module):
+    """y ↦ ½ yᵀQy + q·y."""
+
+    matrix: Array
+    shift: Array
+
+    def __call__(self, y: Array) -> Array:
+        return jnp.vdot(y, self.matrix @ y) / 2 + jnp.vdot(self.shift, y)
+
+
+class Scaled(eqx.Module):
+    """A network that sees its points shifted and divided by a number."""
+
+    centre: Frozen
+    scale: float = eqx.field(static=True)
+    net: Field
+
+    def __call__(self, x: Array) -> Array:
+        return self.net((x - self.centre.field) / self.scale)
+
+
+class Sum(eqx.Module):
+    """A fixed function plus a trained one."""
+
+    fixed: Frozen
+    net: Field
+
+    def __call__(self, x: Array) -> Array:
+        return self.fixed(x) + self.net(x)
+
+
+def start_map(
+    matrix: np.ndarray, shift: np.ndarray, width: int, depth: int, activation: Callable[[Array], Array], key: Array
+) -> Field:
+    """A x + b + a network that is almost zero."""
+    net = MLP(len(shift), width, depth, out=len(shift), activation=activation, key=key)
+    return Sum(Frozen(Affine(jnp.asarray(matrix), jnp.asarray(shift))), _faint(net))
+
+
+def start_potential(
+    matrix: np.ndarray, shift: np.ndarray, width: int, depth: int, activation: Callable[[Array], Array], key: Array
+) -> Field:
+    """The potential whose optimal map is x ↦ A x + b, plus a network that is almost zero: ∇φ(y) = A⁻¹(y − b) − y."""
+    inverse = np.linalg.inv(matrix)
+    fixed = Quadratic(jnp.asarray(inverse - np.eye(len(shift))), jnp.asarray(-inverse @ shift))
+    net = MLP(len(shift), width, depth, activation=activation, last_bias=False, key=key)
+    return Sum(Frozen(fixed), _faint(net))
+
+
+def _faint(net: MLP) -> MLP:
+    return eqx.tree_at(lambda one: one.layers[-1].weight, net, FAINT * net.layers[-1].weight)

@@ -1,0 +1,171 @@
+"""Optimal transport: measures, the saddle at its solution, the refinement of maps, scores, and a short run."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import npdg
+from npdg import scores
+from npdg.distributions import Matched, Samples, bures
+from npdg.formulations.monge import monge, refined
+from npdg.maps import start_map, start_potential
+
+RNG = np.random.default_rng(0)
+
+
+def random_covariance(dim: int) -> np.ndarray:
+    root = RNG.normal(size=(dim, dim))
+    return root @ root.T + 0.3 * np.eye(dim)
+
+
+class Tilted(eqx.Module):
+    """A potential plus a multiple of a wave."""
+
+    base: Any
+    share: Any
+
+    def __call__(self, y):
+        return self.base(y) + self.share * (jnp.sin(y[0] + 0.5 * y[1]) + 0.1 * y[2] ** 2)
+
+
+GAUSSIANS = npdg.Gaussian([0.5, -1.0, 0.0], random_covariance(3)), npdg.Gaussian([1.0, 0.0, 2.0], random_covariance(3))
+MIXTURE = npdg.GaussianMixture([0.7, 0.3], [[-1.0, 0.0], [2.0, 1.0]], 0.25)
+
+
+@pytest.mark.parametrize("measure", [*GAUSSIANS, MIXTURE])
+def test_samples_have_the_moments_of_their_measure(measure):
+    x = np.asarray(measure.sample(jax.random.key(0), 2**14).x)
+    np.testing.assert_allclose(x.mean(axis=0), measure.mean, atol=0.02)
+    np.testing.assert_allclose(np.cov(x, rowvar=False), measure.covariance, atol=0.05)
+    y = np.asarray(Matched(measure).sample(jax.random.key(1), 500).x)
+    np.testing.assert_allclose(y.mean(axis=0), measure.mean, atol=1e-4)
+    np.testing.assert_allclose(np.cov(y, rowvar=False, bias=True), measure.covariance, atol=1e-3)
+
+
+def test_log_densities_are_those_of_scipy():
+    x = jnp.array([0.3, -0.2, 1.0])
+    gaussian = GAUSSIANS[0]
+    normal: Any = multivariate_normal  # whose stubs know scalar covariances only
+    expected = normal(gaussian.mean, gaussian.covariance).logpdf(np.asarray(x))
+    np.testing.assert_allclose(gaussian.log_density(x), expected, rtol=1e-4)
+    parts = [normal(mean, 0.25 * np.eye(2)).pdf([0.3, 0.4]) for mean in MIXTURE.means]
+    np.testing.assert_allclose(MIXTURE.log_density(jnp.array([0.3, 0.4])), np.log(MIXTURE.weights @ parts), rtol=1e-4)
+
+
+def test_the_affine_map_carries_one_gaussian_to_the_other():
+    source, target = GAUSSIANS
+    matrix, shift = bures(source, target)
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
+    assert np.linalg.eigvalsh(matrix)[0] > 0
+    np.testing.assert_allclose(matrix @ source.covariance @ matrix.T, target.covariance, atol=1e-10)
+    np.testing.assert_allclose(matrix @ source.mean + shift, target.mean, atol=1e-12)
+
+
+def optimal(width: int = 4):
+    """T and φ of the Gaussian pair: their fixed parts."""
+    matrix, shift = bures(*GAUSSIANS)
+    fields = {
+        "T": start_map(matrix, shift, width, 2, jnp.tanh, jax.random.key(0)),
+        "phi": start_potential(matrix, shift, width, 2, jnp.tanh, jax.random.key(1)),
+    }
+    return fields, matrix, shift
+
+
+@pytest.mark.parametrize("refine", [0, 2])
+def test_the_saddle_is_stationary_at_the_optimum(refine):
+    """E₀[δ(T)] = E₁[δ] for any δ, and T = x − ∇φ(T)."""
+    fields, matrix, shift = optimal()
+    quadratic = fields["phi"].fixed
+    saddle = monge(*GAUSSIANS, refine=refine)
+    samples = saddle.sample(
+        jax.random.key(0), {"source": 2**14, "target": 2**14, "source metric": 64, "target metric": 64}
+    )
+    along = lambda s: saddle.value({"T": fields["T"].fixed, "phi": Tilted(quadratic, s)}, samples, "phi")
+    assert abs(float(jax.grad(along)(0.0))) < 0.02
+    x = jnp.array([0.3, 0.1, -0.4])
+    y = jnp.asarray(matrix, x.dtype) @ x + jnp.asarray(shift, x.dtype)
+    np.testing.assert_allclose(y, x - jax.grad(lambda z: quadratic(z))(y), atol=1e-4)
+
+
+def test_refinement_finds_the_minimiser():
+    fields, matrix, shift = optimal()
+    x = jnp.array([0.3, 0.1, -0.4])
+    true = jnp.asarray(matrix, x.dtype) @ x + jnp.asarray(shift, x.dtype)
+    start = true + jnp.array([0.3, -0.2, 0.4])
+    found = refined(fields["phi"].fixed, x, start, 4)
+    np.testing.assert_allclose(found, true, atol=2e-3)
+    steep = lambda y: -0.45 * jnp.vdot(y, y) + jnp.sum(y**4) / 4  # two wells close to each other
+    y = refined(steep, jnp.array([0.2, -0.1]), jnp.zeros(2), 20)
+    np.testing.assert_allclose(y + jax.grad(steep)(y), [0.2, -0.1], atol=1e-3)
+
+
+def test_scores():
+    x = RNG.normal(size=(4000, 3))
+    shift = np.array([1.0, 2.0, 2.0])
+    assert scores.sliced_w2(x, x) == 0
+    np.testing.assert_allclose(scores.sliced_w2(x, x + shift), 3 / 3**0.5, rtol=0.1)
+    assert scores.energy_distance(x, x[::-1]) < 0.05
+    assert scores.energy_distance(x, x + shift) > 1
+    errors = scores.map_errors(x + shift, x + shift + 0.1, x, 3.0)
+    np.testing.assert_allclose([errors["map_l2"], errors["uvp"]], [0.03**0.5, 1.0], rtol=1e-6)
+    assert 0.99 < errors["cos"] <= 1
+
+
+def test_the_optimum_solves_the_monge_ampere_equation():
+    source, target = GAUSSIANS
+    fields, matrix, shift = optimal()
+    x = source.sample(jax.random.key(3), 200).x
+    pushed = jnp.asarray(np.asarray(x) @ matrix.T + shift)
+    residual = scores.monge_ampere_residual(source, target, fields["phi"].fixed, x, pushed)
+    assert residual is not None
+    assert residual < 1e-3
+    assert scores.monge_ampere_residual(Samples(x), target, fields["phi"].fixed, x, pushed) is None
+
+
+def test_a_short_run_from_the_identity():
+    source, target = npdg.Gaussian([0.0, 0.0], np.eye(2)), npdg.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 0.5]])
+    solution = npdg.transport(source, target, steps=40, affine=False, width=24, n=2048, n_metric=512, iterations=15)
+    matrix, shift = bures(source, target)
+    score = solution.score(lambda x: x @ matrix.T + shift, n=4000)
+    assert score["uvp"] is not None
+    assert score["uvp"] < 1.0
+    assert abs(solution.distance() - np.sqrt(np.trace(np.eye(2) + target.covariance - 2 * matrix))) < 0.05
+    y = np.array([[0.3, 0.2]])
+    np.testing.assert_allclose(solution.map(solution.inverse(y)), y, atol=1e-2)
+    assert solution.potential(y).shape == (1,)
+
+
+def test_arrays_are_measures():
+    x = RNG.normal(size=(1000, 2))
+    solution = npdg.transport(x, 2 * x + 1, steps=3, width=8, n=512, n_metric=128, iterations=5)
+    np.testing.assert_allclose(solution.map(x), 2 * x + 1, atol=0.2)  # the affine start is the answer
+    assert solution.score()["monge_ampere"] is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (np.zeros((5,)), np.zeros((5, 2)), "source: shape"),
+        (np.ones((1, 2)), np.zeros((5, 2)), "at least 2"),
+        (np.full((5, 2), np.nan), np.zeros((5, 2)), "source: it holds NaN"),
+        (RNG.normal(size=(5, 2)), RNG.normal(size=(5, 3)), "target: dimension 3"),
+        (np.array([["a", "b"], ["c", "d"]]), np.zeros((5, 2)), "real numbers"),
+    ],
+)
+def test_bad_arrays(source, target, message):
+    with pytest.raises(npdg.InputError, match=message):
+        npdg.transport(source, target, steps=1)
+
+
+def test_bad_settings():
+    with pytest.raises(npdg.InputError, match="width"):
+        npdg.transport(*GAUSSIANS, steps=1, widht=3)
+    with pytest.raises(npdg.InputError, match="positive definite"):
+        npdg.Gaussian([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
+    with pytest.raises(npdg.InputError, match="weights"):
+        npdg.GaussianMixture([0.5, 0.6], [[0.0], [1.0]], 1.0)
