@@ -201,7 +201,7 @@ def test_gram_matrices_of_the_ablations(metric):
         np.testing.assert_allclose(gram(player, fields, samples).dense(), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("problem", list(CARDS))
+@pytest.mark.parametrize("problem", [name for name, card in CARDS.items() if card.kind == "equation"])
 @pytest.mark.parametrize("method", ["pinn", "pinn-lbfgs", "natural-pinn", "wan", "pd-adam", "npdg-flat"])
 def test_every_method_takes_every_equation(problem, method):
     pde = CARDS[problem].build(4)

@@ -116,7 +116,7 @@ def solve(
     request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
     if target.card is not None:
         assert target.dim is not None
-        march = target.options if target.card.marches else None
+        march = target.options if target.card.kind == "evolution" else None
         candidates(target.card.name, target.dim, request.method, request.preset, request.settings, march)
 
     from npdg.runs import execute
@@ -261,7 +261,12 @@ def _complain(message: str) -> None:
 def _describe(target: Any) -> tuple[str, int, str, dict[str, Any] | None]:
     """Name, dimension and equation of a target, and its options if it is marched in time."""
     if target.card is not None:
-        return target.card.name, target.dim, target.card.equation, target.options if target.card.marches else None
+        return (
+            target.card.name,
+            target.dim,
+            target.card.equation,
+            target.options if target.card.kind == "evolution" else None,
+        )
     from npdg.evolution import Evolution
     from npdg.runs.execute import build
 

@@ -153,7 +153,7 @@ def _card(dim: int) -> Card:
         },
         dims=lambda d: d == dim,
         dims_text=str(dim),
-        marches=True,
+        kind="evolution",
     )
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from npdg.errors import InputError
 
@@ -32,7 +32,7 @@ class Card:
     """A problem by name: its equation in words, the dimensions it takes, the paper's settings, how to build it.
 
     `options` are choices of the equation itself, set like settings (`--set variant=mild`): the names to choose from,
-    the first being the default, or a `Number`. `build(dim, **options)` gives a `PDE`; an `Evolution` if it `marches`.
+    the first being the default, or a `Number`. `build(dim, **options)` gives a `PDE` or an `Evolution`, by `kind`.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Card:
     options: Mapping[str, tuple[str, ...] | Number] = field(default_factory=dict)
     dims: Callable[[int], bool] = lambda dim: True
     dims_text: str = "a whole number from 1 to 1000"
-    marches: bool = False
+    kind: Literal["equation", "evolution"] = "equation"
 
     def check_dim(self, dim: int) -> int:
         """The dimension, or an `InputError` if this problem does not take it."""
