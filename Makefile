@@ -8,7 +8,7 @@ solve: .venv/installed
 	$(BIN)/npdg solve poisson --dim 10 --seconds 30
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -23,7 +23,7 @@ evolution = npdg.Evolution(
 )
 
 if __name__ == "__main__":
-    trajectory = npdg.march(evolution, tolerance=1e-3)
+    trajectory = npdg.march(evolution, tolerance=1e-2)
     for step in trajectory.steps:
         print(f"t = {step.time:.1f}: error {step.rmse:.1e}, {len(step.history)} steps, stopped by {step.stop_reason}")
     print("u(0.25, ·) =", trajectory(0.25, np.array([[0.5, 0.5], [1.5, 0.5]])))
