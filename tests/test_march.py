@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from heat import heat  # benchmarks/heat.py
 
 import npdg
 from npdg import loop
@@ -18,24 +19,6 @@ from npdg.measures import Points
 from npdg.problems import find
 
 EPSILON = 0.1
-
-
-def heat(dim: int, steps: int, kappa: float = 0.1) -> npdg.Evolution:
-    """e^{−dκπ²t} Π cos(πx_i) on the unit cube, without flux through its boundary."""
-    rate = dim * kappa * np.pi**2
-    shape = lambda x: jnp.prod(jnp.cos(jnp.pi * x))
-    return npdg.Evolution(
-        lambda t: npdg.PDE(
-            npdg.Box(0.0, 1.0, dim=dim),
-            flux=lambda u, x: kappa * grad(u)(x),
-            boundary=npdg.Neumann(0.0),
-            exact=lambda x: jnp.exp(-rate * t) * shape(x),
-        ),
-        start=shape,
-        until=1 / rate,
-        steps=steps,
-        name="heat",
-    )
 
 
 @pytest.fixture(scope="module")

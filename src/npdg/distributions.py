@@ -1,7 +1,7 @@
 """Measures on the whole space, for transport: Gaussians, their mixtures, and arrays of samples.
 
 Samples are Sobol's points with a random shift: means over them are far less noisy than over independent ones, which is
-what limits the dual side of transport. Arrays are drawn from with equal probabilities.
+what limits the dual side of transport.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ class GaussianMixture:
 
 
 class Samples:
-    """The empirical measure of an array `(n, d)`; batches are drawn from it with replacement."""
+    """The empirical measure of an array `(n, d)`; a batch is drawn without replacement, or is all of it."""
 
     def __init__(self, array: Any, name: str = "samples"):
         points = np.asarray(array)

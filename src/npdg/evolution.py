@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from npdg.calculus import Scalar
+from npdg.domains import Domain
 from npdg.errors import InputError
 from npdg.measures import Points
 from npdg.pde import PDE, Neumann, Trace
@@ -51,7 +52,7 @@ class Evolution:
         _positive("until", self.until)
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
             raise InputError(f"steps: {self.steps!r} is not allowed; give a whole number of at least 1.")
-        pde = self.at(jnp.zeros(()))
+        pde = self.first
         if not isinstance(pde, PDE):
             raise InputError(f"equation: {type(pde).__name__} is not allowed; give an npdg.PDE or a function of time.")
         point = jax.ShapeDtypeStruct((pde.dim,), jnp.float32)
@@ -59,8 +60,17 @@ class Evolution:
             raise InputError(f"start: returned shape {shape} at one point; it must return a number (shape ()).")
 
     @property
+    def first(self) -> PDE:
+        """The equation at time 0."""
+        return self.at(jnp.zeros(()))
+
+    @property
+    def domain(self) -> Domain:
+        return self.first.domain
+
+    @property
     def dim(self) -> int:
-        return self.at(jnp.zeros(())).dim
+        return self.first.dim
 
     @property
     def step(self) -> float:
@@ -132,7 +142,7 @@ class ImplicitStep(PDE):
 
 def implicit_step(evolution: Evolution) -> ImplicitStep:
     """The equation of every step of a march."""
-    pde = evolution.at(jnp.zeros(()))
+    pde = evolution.first
     return ImplicitStep(
         pde.domain,
         flux=pde.flux,
@@ -145,7 +155,7 @@ def implicit_step(evolution: Evolution) -> ImplicitStep:
 
 def fitting(evolution: Evolution) -> PDE:
     """The equation u = start, whose solution in the space of networks a march starts from."""
-    pde = evolution.at(jnp.zeros(()))
+    pde = evolution.first
     return PDE(
         pde.domain,
         flux=lambda u, x: jnp.zeros_like(x),

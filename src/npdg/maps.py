@@ -32,17 +32,6 @@ class Quadratic(eqx.Module):
         return jnp.vdot(y, self.matrix @ y) / 2 + jnp.vdot(self.shift, y)
 
 
-class Scaled(eqx.Module):
-    """A network that sees its points shifted and divided by a number."""
-
-    centre: Frozen
-    scale: float = eqx.field(static=True)
-    net: Field
-
-    def __call__(self, x: Array) -> Array:
-        return self.net((x - self.centre.field) / self.scale)
-
-
 class Sum(eqx.Module):
     """A fixed function plus a trained one."""
 

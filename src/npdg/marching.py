@@ -57,7 +57,7 @@ class Limits:
 
 def steepness(evolution: Evolution, points: int = 256) -> float:
     """How steep layers may become, relative to half the size of the domain: diffusion against reaction at the start."""
-    pde = evolution.at(jnp.zeros(()))
+    pde = evolution.first
     x = jnp.asarray(pde.domain.spread(points))
     one = lambda y: jnp.ones((), y.dtype)
     kappa = jnp.abs(jax.vmap(lambda y: pde.conductivity(evolution.start, y))(x))

@@ -166,7 +166,7 @@ def marching_settings(evolution: Evolution, method: str, preset: str, overrides:
 def error_meter(evolution: Evolution) -> Callable[[int, Field], float | None]:
     """A function that measures u at the time of some number: its root mean square error, if a truth is known."""
     truth = None if evolution.reference is None else evolution.reference()
-    domain = evolution.at(jnp.zeros(())).domain
+    domain = evolution.domain
     points = jnp.asarray(domain.sample_interior(jax.random.key(1), EXACT_POINTS).x if truth is None else truth.points)
     values = jax.jit(lambda u: jax.vmap(u)(points))
 
@@ -189,7 +189,7 @@ def energy_meter(evolution: Evolution) -> Callable[[Field], float | None]:
     density = evolution.energy
     if density is None:
         return lambda u: None
-    domain = evolution.at(jnp.zeros(())).domain
+    domain = evolution.domain
     nodes = jnp.asarray(domain.spread(QUADRATURE))
     integral = jax.jit(lambda u: jnp.mean(jax.vmap(lambda x: density(u, x))(nodes)) * domain.volume)
     return lambda u: float(integral(u))

@@ -1,5 +1,6 @@
 """Optimal transport: `transport` one measure to another and look at the `TransportSolution`."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -170,6 +171,8 @@ def transport(
             on_record=lambda record: call_all(callbacks, record),
             should_stop=should_stop,
         )
+    if outcome.stop_reason == "diverged":
+        warnings.warn(f"diverged: {outcome.detail}", RuntimeWarning, stacklevel=2)
     return TransportSolution(
         first,
         second,

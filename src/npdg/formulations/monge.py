@@ -13,6 +13,7 @@ Noise enters through φ alone, whose terms are means over large samples ("source
 that T sees, are means over smaller ones ("source metric", "target metric").
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import jax
@@ -24,17 +25,19 @@ from npdg.measures import Measure, Points
 from npdg.saddle import Feature, Fields, Integral, Player, Saddle
 
 PotentialMetric = Literal["identity", "gradient", "h1"]
-LONGEST = 1.0  # a step of the refinement, in units of the source's spread
+LONGEST = 1.0  # step of the refinement
+CAUTIOUS = 0.2  # of the residual, where Newton's step does not help
+INNER = 3  # iterations of conjugate gradients in a Newton step
 
 
-def refined(phi: Scalar, x: Array, y: Array, rounds: int, reach: float = LONGEST) -> Array:
+def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:
     """Some truncated Newton steps from y towards the minimiser of ½|x − y|² + φ(y)."""
 
     def newton(_: int, y: Array) -> Array:
         slope, curve = jax.linearize(grad(phi), y)
         residual = x - y - slope
         step = _conjugate(lambda v: v + curve(v), residual)
-        step = step * jnp.minimum(1.0, reach / jnp.maximum(jnp.linalg.norm(step), 1e-12))
+        step = step * jnp.minimum(1.0, LONGEST / jnp.maximum(jnp.linalg.norm(step), 1e-12))
         there = y + step
         after = x - there - grad(phi)(there)
         better = jnp.vdot(after, after) < jnp.vdot(residual, residual)
@@ -43,11 +46,7 @@ def refined(phi: Scalar, x: Array, y: Array, rounds: int, reach: float = LONGEST
     return lax.fori_loop(0, rounds, newton, y)
 
 
-CAUTIOUS = 0.2  # of the residual, where Newton's step does not help
-INNER = 3  # iterations of conjugate gradients in a Newton step
-
-
-def _conjugate(product, residual: Array) -> Array:
+def _conjugate(product: Callable[[Array], Array], residual: Array) -> Array:
     """A few iterations of conjugate gradients from zero, which end where the curvature is not positive."""
 
     def body(carry):

@@ -37,7 +37,7 @@ def draw_lines(
     axes: Any, trajectory: Trajectory, times: Sequence[float], truth: Truth | None = None, along: int = 0
 ) -> None:
     """u along one axis through the centre, one line a time; the truth on a grid, if given, dashed."""
-    lower, upper = trajectory.evolution.at(np.zeros(())).domain.bounds()  # pyright: ignore[reportArgumentType]
+    lower, upper = trajectory.evolution.domain.bounds()
     points = np.tile((lower + upper) / 2, (POINTS, 1))
     points[:, along] = np.linspace(lower[along], upper[along], POINTS)
     for k, time in enumerate(times):

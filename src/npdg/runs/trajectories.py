@@ -144,7 +144,7 @@ def load(directory: Path, evolution: Evolution | None) -> Trajectory:
     with (directory / store.METRICS).open(newline="") as file:
         steps = [_step(row) for row in csv.DictReader(file)]
     with precision(settings.precision):
-        template = methods.primal(evolution.at(jax.numpy.zeros(())), settings, jax.random.key(0))
+        template = methods.primal(evolution.first, settings, jax.random.key(0))
         count = store.count_arrays(directory, "['times']")
         arrays = store.fill({"times": [0.0] * count, "fields": [template] * count}, directory / store.ARRAYS)
     times = [float(time) for time in arrays["times"]]
