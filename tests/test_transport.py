@@ -70,8 +70,8 @@ def optimal(width: int = 4):
     """T and φ of the Gaussian pair: their fixed parts."""
     matrix, shift = bures(*GAUSSIANS)
     fields = {
-        "T": start_map(matrix, shift, width, 2, jnp.tanh, jax.random.key(0)),
-        "phi": start_potential(matrix, shift, width, 2, jnp.tanh, jax.random.key(1)),
+        "T": start_map(matrix, shift, width=width, depth=2, key=jax.random.key(0)),
+        "phi": start_potential(matrix, shift, width=width, depth=2, key=jax.random.key(1)),
     }
     return fields, matrix, shift
 
@@ -131,7 +131,9 @@ def test_a_short_run_from_the_identity():
     """From an array of samples to a measure."""
     source, target = npdg.Gaussian([0.0, 0.0], np.eye(2)), npdg.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 0.5]])
     array = np.asarray(Matched(source).sample(jax.random.key(7), 5000).x)
-    solution = npdg.transport(array, target, steps=40, affine=False, width=24, n=2048, n_metric=512, iterations=15)
+    solution = npdg.transport(
+        array, target, steps=40, affine=False, width=24, n_interior=2048, n_metric=512, minres_max=15
+    )
     matrix, shift = bures(source, target)
     score = solution.score(lambda x: x @ matrix.T + shift, n=4000)
     assert score["uvp"] is not None

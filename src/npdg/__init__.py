@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from npdg.errors import InputError
     from npdg.evolution import Evolution
     from npdg.measures import Mixture
+    from npdg.pair import Pair
     from npdg.pde import PDE, Dirichlet, Neumann
     from npdg.solution import Solution, load, solve
     from npdg.trajectory import Trajectory, march
@@ -38,6 +39,7 @@ _HOME = {
     "solve": "solution",
     "Evolution": "evolution",
     "Mixture": "measures",
+    "Pair": "pair",
     "Trajectory": "trajectory",
     "march": "trajectory",
     "Gaussian": "distributions",
@@ -58,6 +60,7 @@ __all__ = [
     "InputError",
     "Mixture",
     "Neumann",
+    "Pair",
     "Solution",
     "Trajectory",
     "TransportSolution",

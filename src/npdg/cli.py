@@ -4,9 +4,9 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -62,20 +62,19 @@ def show(
 ) -> None:
     """The equation, its settings, the sizes of its networks and an estimate of the memory."""
     from npdg import sizes
-    from npdg.presets import candidates
     from npdg.runs.config import read_request
 
     request, target = read_request(
         {"problem": problem, "dim": dim, "method": method, "preset": preset}, set_ or [], None
     )
-    name, dim_, equation, march = _describe(target)
-    options = candidates(name, dim_, request.method, request.preset, request.settings, march)
+    subject = _subject(target)
+    options = _candidates(subject, request)
     settings = options[0]
     console = Console()
-    console.print(f"{name}, dimension {dim_}", style="bold", highlight=False)
-    console.print(equation, highlight=False)
+    console.print(f"{subject.name}, dimension {subject.dim}", style="bold", highlight=False)
+    console.print(subject.equation, highlight=False)
     table = Table(box=None, show_header=False)
-    for key, value in {**settings.model_dump(), **sizes.estimate(request.method, settings, dim_)}.items():
+    for key, value in {**settings.model_dump(), **sizes.estimate(request.method, settings, subject.dim)}.items():
         table.add_row(f"  {key}", f"{value:g}" if isinstance(value, float) else str(value))
     console.print(table)
     if len(options) > 1:
@@ -102,7 +101,6 @@ def solve(
     as_json: Json = False,
 ) -> None:
     """Solve a problem and leave a run directory with its figures, its report and the solution."""
-    from npdg.presets import candidates
     from npdg.runs.config import read_request
 
     values = {
@@ -115,24 +113,47 @@ def solve(
     }
     request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
     if target.card is not None:
-        assert target.dim is not None
-        march = target.options if target.card.kind == "evolution" else None
-        candidates(target.card.name, target.dim, request.method, request.preset, request.settings, march)
+        _candidates(_subject(target), request)
 
     from npdg.runs import execute
 
     console = Console(stderr=as_json)
     interrupt = Interrupt()
     result = execute.solve(request, target, console, command=_command(), should_stop=interrupt.reason)
-    if as_json:
-        print(json.dumps(result))
-    else:
-        _summary(console, result)
-    if result["stop_reason"] == "diverged":
-        _complain(f"diverged: {result['detail']}")
-        raise typer.Exit(DIVERGED)
-    if result["stop_reason"] == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    _conclude(console, result, as_json)
+
+
+@app.command()
+def transport(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A .npy or .csv file of points, one a row.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Another of the same dimension.")],
+    method: Method = "npdg",
+    seconds: Annotated[
+        str | None, typer.Option(help="Training seconds (60 if no steps are given).", metavar="S")
+    ] = None,
+    steps: Annotated[str | None, typer.Option(help="Training steps.", metavar="N")] = None,
+    seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
+    precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
+    out: Out = None,
+    set_: Assignments = None,
+    as_json: Json = False,
+) -> None:
+    """The optimal map from one set of samples to another, its potential, the distance, and how good they are."""
+    from npdg.runs.config import read_plain, read_samples
+    from npdg.transport_settings import choose_transport
+
+    values = {"problem": "transport", "method": method, "seconds": seconds, "steps": steps, "seed": seed, "out": out}
+    request = read_plain(values, set_ or [], precision)
+    arrays = read_samples("source", source), read_samples("target", target)
+    choose_transport("transport", 1, request.method, request.preset, request.settings)
+
+    from npdg.pair import Pair
+    from npdg.runs import execute
+
+    console, interrupt = Console(stderr=as_json), Interrupt()
+    equation = f"the map T that carries {source.name} to {target.name} at the least cost E₀|x − T(x)|²/2"
+    result = execute.transport(request, Pair(*arrays), equation, console, _command(), interrupt.reason)
+    _conclude(console, result, as_json)
 
 
 @app.command()
@@ -258,38 +279,75 @@ def _complain(message: str) -> None:
     print("npdg: " + " ".join(message.split()), file=sys.stderr)
 
 
-def _describe(target: Any) -> tuple[str, int, str, dict[str, Any] | None]:
-    """Name, dimension and equation of a target, and its options if it is marched in time."""
+class Subject(NamedTuple):
+    """What a target is about: its name, dimension, equation, kind and own options."""
+
+    name: str
+    dim: int
+    equation: str
+    kind: str
+    options: dict[str, Any]
+
+
+def _subject(target: Any) -> Subject:
     if target.card is not None:
-        return (
-            target.card.name,
-            target.dim,
-            target.card.equation,
-            target.options if target.card.kind == "evolution" else None,
-        )
+        return Subject(target.card.name, target.dim, target.card.equation, target.card.kind, target.options)
     from npdg.evolution import Evolution
+    from npdg.pair import Pair
     from npdg.runs.execute import build
 
     problem, equation = build(target)
-    return problem.name, problem.dim, equation, {} if isinstance(problem, Evolution) else None
+    kind = "evolution" if isinstance(problem, Evolution) else "transport" if isinstance(problem, Pair) else "equation"
+    return Subject(problem.name, problem.dim, equation, kind, {})
+
+
+def _candidates(subject: Subject, request: Any) -> Sequence[Any]:
+    """The settings a run may use; an `InputError` if there are none."""
+    from npdg.presets import candidates
+    from npdg.transport_settings import choose_transport
+
+    asked = (subject.name, subject.dim, request.method, request.preset, request.settings)
+    if subject.kind == "transport":
+        return [choose_transport(*asked)]
+    return candidates(*asked, subject.options if subject.kind == "evolution" else None)
 
 
 def _command() -> str:
     return shlex.join(["npdg", *sys.argv[1:]])
 
 
+def _conclude(console: Console, result: dict[str, Any], as_json: bool) -> None:
+    """Print a result, and leave with the code that its end asks for."""
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _summary(console, result)
+    if result["stop_reason"] == "diverged":
+        _complain(f"diverged: {result['detail']}")
+        raise typer.Exit(DIVERGED)
+    if result["stop_reason"] == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
 def _summary(console: Console, result: dict[str, Any]) -> None:
+    """The figures that matter, in words."""
+    bold: list[str] = []
     if result["rel_l2"] is not None:
-        console.print(
-            f"relative L² error {result['rel_l2']:.2e}, relative H¹ error {result['rel_h1']:.2e}",
-            style="bold",
-            highlight=False,
-        )
+        bold.append(f"relative L² error {result['rel_l2']:.2e}, relative H¹ error {result['rel_h1']:.2e}")
     if result.get("rmse"):
         worst = max(result["rmse"], key=result["rmse"].get)
-        console.print(
-            f"root mean square error at most {result['rmse'][worst]:.2e}, at t = {worst}", style="bold", highlight=False
+        bold.append(f"root mean square error at most {result['rmse'][worst]:.2e}, at t = {worst}")
+    if result.get("map_l2") is not None:
+        bold.append(
+            f"L² error of the map {result['map_l2']:.2e}, UVP {result['uvp']:.2g} %, cosine {result['cos']:.4f}"
         )
+    if "sliced_w2" in result:
+        bold.append(
+            f"distance W₂ {result['distance']:.5g}; the map's image is at sliced W₂ {result['sliced_w2']:.2e} of the "
+            f"target, fresh samples of it at {result['sliced_w2_floor']:.2e}"
+        )
+    for line in bold:
+        console.print(line, style="bold", highlight=False)
     if result["error_estimate"] is not None:
         console.print(f"relative H¹ error as estimated without the exact solution {result['error_estimate']:.2e}")
     if result["detail"]:

@@ -1,6 +1,6 @@
 """Measures on the whole space, for transport: Gaussians, their mixtures, and arrays of samples.
 
-Samples are Sobol's points with a random shift: means over them are far less noisy than over independent ones, which is
+Samples are Sobol's points, shifted at random: means over them are far less noisy than over independent ones, which is
 what limits the dual side of transport.
 """
 
@@ -29,15 +29,23 @@ class Distribution(Protocol):
     def log_density(self, x: Array) -> Array | None: ...
 
 
+BITS = 32
+
+
 def spread(key: Array, n: int, dim: int) -> Array:
-    """n points of the unit cube: Sobol's, shifted at random."""
+    """n points of the unit cube: Sobol's, with a random digital shift.
+
+    The shift flips bits of each coordinate, which leaves a digital net one; added modulo 1 it would not, and means over
+    8192 points in 5-D are then three times as noisy.
+    """
     from scipy.stats import qmc  # slow to import
 
-    base = qmc.Sobol(dim, scramble=False).random_base2(int(np.ceil(np.log2(n))))[:n]
-    shift = jax.random.uniform(key, (dim,))
-    moved = jax.vmap(lambda row: jnp.mod(row + shift, 1.0))(jnp.asarray(base, shift.dtype))
-    tiny = jnp.finfo(shift.dtype).eps
-    return jnp.clip(moved, tiny, 1 - tiny)
+    base = qmc.Sobol(dim, scramble=False, bits=BITS).random_base2(int(np.ceil(np.log2(n))))[:n]
+    flips = jax.random.bits(key, (dim,), jnp.uint32)
+    flipped = jax.vmap(lambda row: row ^ flips)(jnp.asarray((base * 2.0**BITS).astype(np.uint32)))
+    unit = flipped.astype(float) * 2.0**-BITS
+    tiny = jnp.finfo(unit.dtype).eps / 2
+    return jnp.clip(unit + tiny, tiny, 1 - tiny)
 
 
 class Gaussian:
@@ -137,6 +145,21 @@ def matched(measure: Distribution) -> Measure:
     """The measure with `Matched` samples, where its covariance allows."""
     regular = np.linalg.eigvalsh(measure.covariance)[0] > 1e-10 * np.trace(measure.covariance)
     return Matched(measure) if regular else measure
+
+
+class Independent:
+    """Independent samples of a measure whose own are spread evenly."""
+
+    def __init__(self, measure: Distribution):
+        self.measure = measure
+
+    def sample(self, key: Array, n: int) -> Points:
+        return Points(jax.vmap(lambda one: self.measure.sample(one, 1).x[0])(jax.random.split(key, n)))
+
+
+def independent(measure: Distribution) -> Measure:
+    """The measure with independent samples; those of an array are so already."""
+    return measure if isinstance(measure, Samples) else Independent(measure)
 
 
 def bures(source: Distribution, target: Distribution) -> tuple[np.ndarray, np.ndarray]:

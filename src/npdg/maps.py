@@ -1,6 +1,6 @@
 """Fields of transport: a map T = affine + network, a potential φ = quadratic + network; the first part is fixed."""
 
-from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -42,21 +42,17 @@ class Sum(eqx.Module):
         return self.fixed(x) + self.net(x)
 
 
-def start_map(
-    matrix: np.ndarray, shift: np.ndarray, width: int, depth: int, activation: Callable[[Array], Array], key: Array
-) -> Field:
+def start_map(matrix: np.ndarray, shift: np.ndarray, *, key: Array, **shape: Any) -> Field:
     """A x + b + a network that is almost zero."""
-    net = MLP(len(shift), width, depth, out=len(shift), activation=activation, key=key)
+    net = MLP(len(shift), out=len(shift), key=key, **shape)
     return Sum(Frozen(Affine(jnp.asarray(matrix), jnp.asarray(shift))), _faint(net))
 
 
-def start_potential(
-    matrix: np.ndarray, shift: np.ndarray, width: int, depth: int, activation: Callable[[Array], Array], key: Array
-) -> Field:
+def start_potential(matrix: np.ndarray, shift: np.ndarray, *, key: Array, **shape: Any) -> Field:
     """The potential whose optimal map is x ↦ A x + b, plus a network that is almost zero: ∇φ(y) = A⁻¹(y − b) − y."""
     inverse = np.linalg.inv(matrix)
     fixed = Quadratic(jnp.asarray(inverse - np.eye(len(shift))), jnp.asarray(-inverse @ shift))
-    net = MLP(len(shift), width, depth, activation=activation, last_bias=False, key=key)
+    net = MLP(len(shift), last_bias=False, key=key, **shape)
     return Sum(Frozen(fixed), _faint(net))
 
 

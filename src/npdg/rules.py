@@ -15,6 +15,7 @@ from npdg.fields import Field, split
 from npdg.gram import Gram, square
 from npdg.krylov import RowSolver, Solve, Solver, Status, cg, dense
 
+WORSE = 3.0  # of a natural gradient's length: a step that led there was a mistake
 TINY = 1e-30
 SMALLEST_STEP = 1e-5  # of a guarded player, before it gives up
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-16, 1e3  # relative to the scale of the Gram matrix
@@ -161,33 +162,68 @@ def natural(tau: float, prepare: Prepare, *, damping: float = 0.0) -> Rule:
     return Rule(lambda field: None, step)
 
 
+def levenberg(tau: float, prepare: Prepare, *, damping: float = 1e-2, shorter: float = 0.25) -> Rule:
+    """The natural gradient with one solve a step, for a player whose L is looked at again after it, on the same samples.
+
+    If L is no better, a shorter step is tried, and at last none is taken. The damping, which is absolute, halves after a
+    full step and grows tenfold where there was none.
+    """
+
+    def step(view: View, state: Array) -> tuple[Field, Array, Move]:
+        solved = prepare(view).solve(view.gradient, state)
+        direction = jnp.where(jnp.isfinite(solved.x), solved.x, 0.0)
+        lengths = jnp.asarray((tau, shorter * tau, 0.0), direction.dtype)
+        values = jax.vmap(lambda length: view.sense * view.value(moved(view, length * direction)))(lengths)
+        better = jnp.isfinite(values) & (values > values[-1])
+        chosen = jnp.where(jnp.any(better), jnp.argmax(better), 2)
+        update = lengths[chosen] * direction
+        state = jnp.clip(state * jnp.asarray((0.5, 1.0, 10.0), state.dtype)[chosen], SMALLEST_DAMPING, LARGEST_DAMPING)
+        return moved(view, update), state, report(update, update, Solve(update, *solved[1:]))
+
+    return Rule(lambda field: jnp.asarray(damping, split(field)[0].dtype), step)
+
+
 class Heading(NamedTuple):
-    """The memory of `annealed`: the last direction, and how many steps were taken."""
+    """The memory of `annealed`: the last direction, how many steps were taken, and the last good parameters with the
+    length of the natural gradient there."""
 
     direction: Array
     taken: Array
+    vector: Array
+    slope: Array
 
 
 def annealed(tau: float, settling: float, reach: float, damping: float, iterations: int, *, keep: float = 0.9) -> Rule:
     """The natural gradient against noise: step k is τ/(1 + k/settling), and never longer than `reach` in the metric.
 
     The solve starts from `keep` of the last direction, of which the damping term remembers as much: what the samples do
-    not tell apart is an average over steps.
+    not tell apart is an average over steps. If the natural gradient has become three times as long as before the last
+    step, or is not finite, that step is taken back and steps become half as long.
     """
 
     def init(field: Field) -> Heading:
         vector = split(field)[0]
-        return Heading(jnp.zeros_like(vector), jnp.zeros((), vector.dtype))
+        return Heading(jnp.zeros_like(vector), jnp.zeros((), vector.dtype), vector, jnp.full((), jnp.inf, vector.dtype))
 
     def step(view: View, state: Heading) -> tuple[Field, Heading, Move]:
+        vector, build = split(view.field)
         product = view.gram().product
         remembered = keep * state.direction
         solved = cg(1e-3, iterations)(product, view.gradient - product(remembered), shift=damping)
         direction = remembered + solved.x
         slope = jnp.sqrt(jnp.abs(jnp.vdot(view.gradient, direction)))
         length = jnp.minimum(tau / (1 + state.taken / settling), reach / jnp.maximum(slope, TINY))
-        update = length * direction
-        return moved(view, update), Heading(direction, state.taken + 1), report(view.gradient, update, solved)
+        good = jnp.isfinite(slope) & (slope <= WORSE * state.slope)
+        update = jnp.where(good, length * direction, 0.0)
+        # After a step back anything is believed once: the good slope may have been luck of the samples.
+        kept = Heading(direction, state.taken + 1, vector, slope)
+        back = Heading(
+            jnp.zeros_like(vector), 2 * state.taken + settling, state.vector, jnp.full_like(state.slope, jnp.inf)
+        )
+        state = jax.tree.map(lambda a, b: jnp.where(good, a, b), kept, back)
+        well = Solve(update, solved.iterations, jnp.where(good, solved.residual, 0.0), solved.status)
+        gradient = jnp.where(good, view.gradient, 0.0)
+        return build(state.vector + view.sense * update), state, report(gradient, update, well)
 
     return Rule(init, step)
 

@@ -4,6 +4,7 @@ import os
 
 from npdg.errors import InputError
 from npdg.settings import Settings
+from npdg.transport_settings import TransportSettings
 
 BYTES = {"float32": 4, "float64": 8}
 
@@ -21,8 +22,10 @@ def shape(settings: Settings) -> str:
     return f"{settings.activation}{squares}, width {settings.width}, depth {settings.depth}"
 
 
-def estimate(method: str, settings: Settings, dim: int) -> dict[str, str]:
+def estimate(method: str, settings: Settings | TransportSettings, dim: int) -> dict[str, str]:
     """Parameters of each network, and roughly how much memory a step needs."""
+    if isinstance(settings, TransportSettings):
+        return _transport_estimate(settings, dim)
     counts = {"u": parameters(dim, settings.width, settings.depth, settings.last_bias)}
     if settings.dual == "network":
         counts["φ"] = parameters(dim, settings.width, settings.depth, True)
@@ -32,6 +35,16 @@ def estimate(method: str, settings: Settings, dim: int) -> dict[str, str]:
         "parameters": ", ".join(f"{name} {count}" for name, count in counts.items()),
         "memory": f"about {memory(settings, dim) / 2**20:.0f} MB",
     }
+
+
+def _transport_estimate(settings: TransportSettings, dim: int) -> dict[str, str]:
+    """The same for a map and a potential."""
+    potential = parameters(dim, settings.width, settings.depth, False)
+    the_map = parameters(dim, settings.width, settings.depth, False) + (dim - 1) * settings.width + dim
+    hidden = settings.width * max(settings.depth - 1, 1)
+    # The refinement linearises ∇φ at every point of the source: about sixteen numbers per unit and point.
+    size = 16 * hidden * (settings.n_interior + settings.n_metric) * BYTES[settings.precision]
+    return {"parameters": f"T {the_map}, φ {potential}", "memory": f"about {size / 2**20:.0f} MB"}
 
 
 def memory(settings: Settings, dim: int) -> int:

@@ -158,11 +158,14 @@ def solve(
 
 
 def load(path: str | Path, pde: Any = None) -> Any:
-    """Read the `Solution` or `Trajectory` of a run or of `save`; `pde` is needed when it was your own equation."""
-    from npdg.runs import store, trajectories
+    """Read the `Solution`, `Trajectory` or `TransportSolution` of a run or of `save`.
 
-    found = trajectories.load if store.is_march(Path(path)) else store.load
-    return found(Path(path), pde)
+    `pde` is needed when the equation, evolution or pair of measures was your own.
+    """
+    from npdg.runs import store, trajectories, transports
+
+    readers = {"solution": store.load, "march": trajectories.load, "transport": transports.load}
+    return readers[store.kind_of(Path(path))](Path(path), pde)
 
 
 def call_all(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:

@@ -3,75 +3,52 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from pydantic import BaseModel, ConfigDict
-from pydantic import Field as Constraint
 
 from npdg import scores
-from npdg.distributions import Distribution, Samples, bures, matched
-from npdg.errors import InputError, unknown
-from npdg.fields import Softplus
-from npdg.formulations.monge import monge, refined
-from npdg.krylov import cg
-from npdg.loop import Recipe, Record, initial, run
-from npdg.maps import start_map, start_potential
-from npdg.rules import annealed, by_products, natural
+from npdg.distributions import GaussianMixture
+from npdg.errors import InputError
+from npdg.formulations.monge import refined
+from npdg.loop import Record, initial, run
+from npdg.pair import Map, Pair
 from npdg.saddle import Fields
-from npdg.settings import Count, NonNegative, Positive, parse
 from npdg.solution import call_all, check_budget
 from npdg.stages import precision
+from npdg.transport_recipe import transport_recipe
+from npdg.transport_settings import TransportSettings, choose_transport
 
-TEST_POINTS = 10_000
+TEST_POINTS, LIVE_POINTS = 10_000, 2048
 DENSITIES = 2000  # of them, those at which the Monge–Ampère equation is looked at
-FINAL_ROUNDS = 10  # Newton steps of the refinement in the map that is handed out
-
-
-class TransportSettings(BaseModel):
-    """Every number of a transport run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    tau_phi: Positive = 0.3
-    settling: Positive = 30.0
-    reach: Positive = 0.1
-    tau_map: Positive = 1.0
-    omega: NonNegative = 1.0
-    n: Count = 8192
-    n_metric: Count = 1024
-    width: Annotated[int, Constraint(ge=1, le=65536, description="a whole number from 1 to 65536")] = 64
-    depth: Annotated[int, Constraint(ge=1, le=64, description="a whole number of linear maps, from 1 to 64")] = 3
-    metric: Annotated[Literal["h1", "gradient", "identity"], Constraint(description="h1, gradient or identity")] = "h1"
-    damping: Positive = 1e-3
-    iterations: Count = 30
-    refine: Annotated[int, Constraint(ge=0, le=100, description="a whole number from 0 to 100")] = 2
-    translate: Annotated[bool, Constraint(description="true or false")] = True
-    affine: Annotated[bool, Constraint(description="true or false")] = True
-    matched: Annotated[bool, Constraint(description="true or false")] = True
+FINAL_ROUNDS = 10  # steps of the refinement in the map that is handed out
+Score = dict[str, float | None]
 
 
 @dataclass
 class TransportSolution:
     """An optimal map T with its potential φ: T(x) minimises ½|x − y|² + φ(y)."""
 
-    source: Distribution
-    target: Distribution
+    pair: Pair
+    method: str
+    preset: str
     settings: TransportSettings
     fields: Fields
     seed: int
     stop_reason: str
     detail: str = ""
+    steps: int = 0
     seconds: float = 0.0
     compile_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
 
     def map(self, x: Any) -> np.ndarray:
         """T at the points `x (n, d)`, or at one point `(d,)`."""
-        return self._evaluate(self._map, x)
+        return self._evaluate(lambda p: carried(self.fields, self.settings, p), x)
 
     def potential(self, y: Any) -> np.ndarray:
         """φ at the points `y (n, d)`, or at one point `(d,)`."""
@@ -81,42 +58,54 @@ class TransportSolution:
         """The inverse map y + ∇φ(y)."""
         return self._evaluate(lambda p: p + jax.grad(self.fields["phi"])(p), y)
 
-    def _map(self, x: Array) -> Array:
-        rounds = FINAL_ROUNDS if self.settings.refine else 0
-        return refined(self.fields["phi"], x, self.fields["T"](x), rounds)
-
     def _evaluate(self, function: Callable[[Array], Array], x: Any) -> np.ndarray:
-        points = jnp.asarray(np.asarray(x, dtype=np.float32))
-        if points.ndim not in (1, 2) or points.shape[-1] != self.source.dim:
-            raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.source.dim}).")
-        return np.asarray(function(points) if points.ndim == 1 else jax.jit(jax.vmap(function))(points))
+        points = np.asarray(x, dtype=self.precision)
+        if points.ndim not in (1, 2) or points.shape[-1] != self.pair.dim:
+            raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pair.dim}).")
+        with precision(self.precision):
+            batch = jnp.asarray(points)
+            return np.asarray(function(batch) if batch.ndim == 1 else jax.jit(jax.vmap(function))(batch))
+
+    @property
+    def precision(self) -> str:
+        """float32 or float64, as the numbers of the fields are."""
+        return self.settings.precision
 
     def distance(self, n: int = TEST_POINTS, seed: int = 1) -> float:
         """The Wasserstein distance W₂ as the cost of the map: √E|x − T(x)|²."""
-        x = np.asarray(self.source.sample(jax.random.key(seed), n).x)
+        x = np.asarray(self.pair.source.sample(jax.random.key(seed), n).x)
         return float(np.sqrt(np.mean(np.sum((x - self.map(x)) ** 2, axis=1))))
 
-    def score(
-        self, true_map: Callable[[np.ndarray], np.ndarray] | None = None, n: int = TEST_POINTS, seed: int = 1
-    ) -> dict[str, float | None]:
-        """Errors on fresh points: against a true map, if given; the cost and its gap to the dual value; distances of
+    def score(self, true_map: Map | None = None, n: int = TEST_POINTS, seed: int = 1) -> Score:
+        """Errors on fresh points: against the true map, if known; the cost and its gap to the dual value; distances of
         T#ρ₀ to ρ₁ with their floors, those of two samples of ρ₁; the Monge–Ampère residual where densities are known.
         """
+        pair = self.pair if true_map is None else Pair(self.pair.source, self.pair.target, true_map)
         first, second, third = jax.random.split(jax.random.key(seed), 3)
         x, y, z = (
             np.asarray(measure.sample(key, n).x)
-            for measure, key in ((self.source, first), (self.target, second), (self.target, third))
+            for measure, key in ((pair.source, first), (pair.target, second), (pair.target, third))
         )
         n = min(len(x), len(y), len(z))
         x, y, z = x[:n], y[:n], z[:n]
         pushed = self.map(x)
         cost = float(np.mean(np.sum((x - pushed) ** 2, axis=1))) / 2
         dual = cost + float(np.mean(self.potential(pushed)) - np.mean(self.potential(y)))
-        truth: dict[str, float | None] = dict.fromkeys(("map_l2", "uvp", "cos"))
-        if true_map is not None:
-            truth |= scores.map_errors(pushed, np.asarray(true_map(x)), x, float(np.trace(self.target.covariance)))
+        truth: Score = dict.fromkeys(("map_l2", "uvp", "cos"))
+        if pair.truth is not None:
+            at, images = pair.truth(n)
+            truth |= scores.map_errors(self.map(at), images, at, pair.variance)
+        with precision(self.precision):
+            residual = scores.monge_ampere_residual(
+                pair.source,
+                pair.target,
+                self.fields["phi"],
+                jnp.asarray(x[:DENSITIES]),
+                jnp.asarray(pushed[:DENSITIES]),
+            )
         return {
             **truth,
+            "distance": (2 * cost) ** 0.5,
             "cost": cost,
             "dual_value": dual,
             "gap": cost - dual,
@@ -124,104 +113,143 @@ class TransportSolution:
             "sliced_w2_floor": scores.sliced_w2(z, y),
             "energy_distance": scores.energy_distance(pushed, y),
             "energy_distance_floor": scores.energy_distance(z, y),
-            "monge_ampere": scores.monge_ampere_residual(
-                self.source,
-                self.target,
-                self.fields["phi"],
-                jnp.asarray(x[:DENSITIES]),
-                jnp.asarray(pushed[:DENSITIES]),
-            ),
+            "monge_ampere": residual,
+            "mode_mass": _mode_mass(pair, pushed, y),
         }
+
+    def plot(self, path: str | Path | None = None, axes: tuple[int, int] | None = None) -> Any:
+        """A figure of the two measures, of T#ρ₀ with segments of the map, and of φ, in the plane of two coordinates."""
+        from npdg.runs import plots, transport_plots
+
+        return plots.finish(transport_plots.transport_figure(self, axes), path)
+
+    def plot_history(self, path: str | Path | None = None) -> Any:
+        """A figure of what was measured against seconds and against steps; written to `path` if given."""
+        from npdg.runs import plots, transport_plots
+
+        return plots.finish(transport_plots.history_figure([self]), path)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the solution to a new directory, from which `npdg.load` reads it back."""
+        from npdg.runs import transports
+
+        return transports.save(self, Path(path))
 
 
 def transport(
     source: Any,
     target: Any,
+    method: str = "npdg",
     *,
     seconds: float | None = None,
     steps: int | None = None,
     seed: int = 0,
-    evaluate: Callable[[Fields], dict[str, float]] | None = None,
+    preset: str = "default",
+    true_map: Map | None = None,
     callbacks: Sequence[Callable[[Record], None]] = (),
     should_stop: Callable[[], str | None] = lambda: None,
     **settings: Any,
 ) -> TransportSolution:
     """The optimal map from one measure to another, each a distribution or an array of samples `(n, d)`.
 
-    Every number is chosen for you; `affine=False` starts from the identity instead of the best affine map.
+    Every number is chosen for you; `affine=False`, say, starts from a shift instead of the best affine map. A run that
+    diverges ends with `stop_reason == "diverged"`, a warning, and the last finite fields.
     """
-    first, second = _measure("source", source), _measure("target", target)
-    if first.dim != second.dim:
-        raise InputError(f"target: dimension {second.dim} is not that of the source, {first.dim}; give equal ones.")
+    return carry(
+        Pair(source, target, true_map),
+        method,
+        seconds=seconds,
+        steps=steps,
+        seed=seed,
+        preset=preset,
+        callbacks=callbacks,
+        should_stop=should_stop,
+        **settings,
+    )
+
+
+def carry(
+    pair: Pair,
+    method: str = "npdg",
+    *,
+    seconds: float | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    preset: str = "default",
+    callbacks: Sequence[Callable[[Record], None]] = (),
+    on_compiled: Callable[[float], None] = lambda seconds: None,
+    should_stop: Callable[[], str | None] = lambda: None,
+    **settings: Any,
+) -> TransportSolution:
+    """The same for a `Pair`."""
     check_budget(seconds, steps, seed)
-    for key in settings:
-        if key not in TransportSettings.model_fields:
-            raise unknown("setting", key, TransportSettings.model_fields)
-    chosen = parse(TransportSettings, settings)
+    chosen = choose_transport(pair.name, pair.dim, method, preset, settings)
     if seconds is None and steps is None:
         seconds = 60.0
-    with precision("float32"):
-        recipe = transport_recipe(first, second, chosen)
+    with precision(chosen.precision):
+        recipe = transport_recipe(pair, method, chosen)
         outcome = run(
             recipe,
             initial(recipe, seed),
             seconds=seconds,
             steps=steps,
-            evaluate=(lambda state: {}) if evaluate is None else (lambda state: evaluate(state.fields)),
+            evaluate=meter(pair, chosen),
+            on_compiled=on_compiled,
             on_record=lambda record: call_all(callbacks, record),
             should_stop=should_stop,
         )
     if outcome.stop_reason == "diverged":
         warnings.warn(f"diverged: {outcome.detail}", RuntimeWarning, stacklevel=2)
     return TransportSolution(
-        first,
-        second,
+        pair,
+        method,
+        preset,
         chosen,
         outcome.state.fields,
         seed,
         outcome.stop_reason,
         outcome.detail,
+        int(outcome.state.step),
         outcome.seconds,
         outcome.compile_seconds,
         outcome.history,
     )
 
 
-def transport_recipe(source: Distribution, target: Distribution, settings: TransportSettings) -> Recipe:
-    """All that a run needs."""
-    if settings.affine:
-        matrix, shift = bures(source, target)
-    else:
-        matrix, shift = np.eye(source.dim), (target.mean - source.mean) * settings.translate
-
-    def start(key: Array) -> Fields:
-        map_key, potential_key = jax.random.split(key)
-        shape = (settings.width, settings.depth, Softplus(1.0))
-        return {
-            "T": start_map(matrix, shift, *shape, map_key),
-            "phi": start_potential(matrix, shift, *shape, potential_key),
-        }
-
-    drawn = matched if settings.matched else (lambda measure: measure)
-    solve = by_products(cg(1e-2, settings.iterations))
-    return Recipe(
-        saddle=monge(drawn(source), drawn(target), metric=settings.metric, refine=settings.refine),
-        start=start,
-        rules={
-            "phi": annealed(settings.tau_phi, settings.settling, settings.reach, settings.damping, settings.iterations),
-            "T": natural(settings.tau_map, solve, damping=1e-4),
-        },
-        sizes={
-            "source": settings.n,
-            "target": settings.n,
-            "source metric": settings.n_metric,
-            "target metric": settings.n_metric,
-        },
-        omega=settings.omega,
-    )
+def carried(fields: Fields, settings: TransportSettings, x: Array) -> Array:
+    """Where the map that is handed out takes a point: T, refined where the settings say so."""
+    return refined(fields["phi"], x, fields["T"](x), FINAL_ROUNDS if settings.refine else 0)
 
 
-def _measure(name: str, given: Any) -> Distribution:
-    if hasattr(given, "sample") and hasattr(given, "covariance"):
-        return given
-    return Samples(given, name)
+def meter(pair: Pair, settings: TransportSettings) -> Callable[[Any], dict[str, float]]:
+    """A function of the state that measures the map on a few thousand points: errors where the truth is known, the
+    gap between cost and dual value, the sliced distance of T#ρ₀ to ρ₁."""
+    first, second = jax.random.split(jax.random.key(2))
+    x, y = pair.source.sample(first, LIVE_POINTS).x, pair.target.sample(second, LIVE_POINTS).x
+    count = min(len(x), len(y))
+    x, y = x[:count], y[:count]
+    at, images = (x, None) if pair.truth is None else pair.truth(LIVE_POINTS)
+    points = jnp.asarray(at, x.dtype)
+
+    @jax.jit
+    def measured(fields: Fields) -> tuple[Array, Array, Array, Array]:
+        pushed = jax.vmap(lambda p: carried(fields, settings, p))
+        potential = jax.vmap(fields["phi"])
+        return pushed(x), pushed(points), potential(pushed(x)), potential(y)
+
+    def evaluate(state: Any) -> dict[str, float]:
+        pushed, there, before, after = (np.asarray(a) for a in measured(state.fields))
+        cost = float(np.mean(np.sum((np.asarray(x) - pushed) ** 2, axis=1))) / 2
+        errors = {} if images is None else scores.map_errors(there, images, np.asarray(at), pair.variance)
+        gap = float(np.mean(after) - np.mean(before))
+        return {**errors, "cost": cost, "gap": gap, "sliced_w2": scores.sliced_w2(pushed, np.asarray(y))}
+
+    return evaluate
+
+
+def _mode_mass(pair: Pair, pushed: np.ndarray, target: np.ndarray) -> float | None:
+    """The largest relative error of the masses that arrive nearest to the modes of a mixture; None without modes."""
+    if not isinstance(pair.target, GaussianMixture):
+        return None
+    got, should = (scores.mode_masses(points, pair.target.means) for points in (pushed, target))
+    return float(np.max(np.abs(got / should - 1)))

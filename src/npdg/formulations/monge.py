@@ -27,7 +27,7 @@ from npdg.saddle import Feature, Fields, Integral, Player, Saddle
 PotentialMetric = Literal["identity", "gradient", "h1"]
 LONGEST = 1.0  # step of the refinement
 CAUTIOUS = 0.2  # of the residual, where Newton's step does not help
-INNER = 3  # iterations of conjugate gradients in a Newton step
+INNER = 1  # iterations of conjugate gradients in a Newton step
 
 
 def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:

@@ -1,10 +1,12 @@
 """The equations that come with npdg, by name. Listing them does not import jax."""
 
 from npdg.errors import unknown
-from npdg.problems import allen_cahn, nonlinear, poisson, varcoeff
+from npdg.problems import allen_cahn, nonlinear, poisson, transport, varcoeff
 from npdg.problems.card import Card
 
-CARDS: dict[str, Card] = {card.name: card for card in (poisson.CARD, varcoeff.CARD, nonlinear.CARD, *allen_cahn.CARDS)}
+CARDS: dict[str, Card] = {
+    card.name: card for card in (poisson.CARD, varcoeff.CARD, nonlinear.CARD, *allen_cahn.CARDS, *transport.CARDS)
+}
 
 
 def find(name: str) -> Card:

@@ -32,7 +32,8 @@ class Card:
     """A problem by name: its equation in words, the dimensions it takes, the paper's settings, how to build it.
 
     `options` are choices of the equation itself, set like settings (`--set variant=mild`): the names to choose from,
-    the first being the default, or a `Number`. `build(dim, **options)` gives a `PDE` or an `Evolution`, by `kind`.
+    the first being the default, or a `Number`. `build(dim, **options)` gives a `PDE`, an `Evolution` or a `Pair`, by
+    `kind`.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Card:
     options: Mapping[str, tuple[str, ...] | Number] = field(default_factory=dict)
     dims: Callable[[int], bool] = lambda dim: True
     dims_text: str = "a whole number from 1 to 1000"
-    kind: Literal["equation", "evolution"] = "equation"
+    kind: Literal["equation", "evolution", "transport"] = "equation"
 
     def check_dim(self, dim: int) -> int:
         """The dimension, or an `InputError` if this problem does not take it."""

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from npdg.errors import InputError
 from npdg.evolution import Evolution
+from npdg.pair import Pair
 from npdg.pde import PDE
 
 
-def load_file(path: Path, name: str, dim: int | None) -> PDE | Evolution:
-    """Run the file and take NAME from it: a `PDE`, an `Evolution`, or a function of the dimension that returns one."""
+def load_file(path: Path, name: str, dim: int | None) -> PDE | Evolution | Pair:
+    """Run the file and take NAME from it: a `PDE`, an `Evolution`, a `Pair` of measures, or a
+    function of the dimension that returns one."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -26,10 +28,10 @@ def load_file(path: Path, name: str, dim: int | None) -> PDE | Evolution:
         sys.path.pop(0)
     if not hasattr(module, name):
         raise InputError(
-            f"problem: {path} has no {name!r}; give FILE.py:NAME where NAME is an npdg.PDE or npdg.Evolution."
+            f"problem: {path} has no {name!r}; give FILE.py:NAME, an npdg.PDE, npdg.Evolution or npdg.Pair."
         )
     found = getattr(module, name)
-    if callable(found) and not isinstance(found, (PDE, Evolution)):
+    if callable(found) and not isinstance(found, (PDE, Evolution, Pair)):
         if dim is None:
             raise InputError(f"dim: {path}:{name} is a function of the dimension; give --dim.")
         try:
@@ -38,9 +40,9 @@ def load_file(path: Path, name: str, dim: int | None) -> PDE | Evolution:
             raise
         except Exception as error:
             raise InputError(f"problem: {path}:{name}({dim}) failed: {_one_line(error)}") from error
-    if not isinstance(found, (PDE, Evolution)):
+    if not isinstance(found, (PDE, Evolution, Pair)):
         raise InputError(
-            f"problem: {path}:{name} is a {type(found).__name__}; it must be an npdg.PDE or an npdg.Evolution."
+            f"problem: {path}:{name} is a {type(found).__name__}; it must be an npdg.PDE, npdg.Evolution or npdg.Pair."
         )
     if dim is not None and dim != found.dim:
         raise InputError(f"dim: {dim} was given but {path}:{name} has dimension {found.dim}; leave --dim out.")

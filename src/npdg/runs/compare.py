@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 
 from npdg.errors import InputError
-from npdg.evolution import Evolution
 from npdg.methods import recipe
 from npdg.pde import PDE
 from npdg.presets import choose
@@ -30,7 +29,7 @@ def compare(
 ) -> dict[str, Any]:
     """Run every method for the seconds of the request with `seeds` seeds; the result is also in `compare.json`."""
     pde, _ = build(target)
-    if isinstance(pde, Evolution):
+    if not isinstance(pde, PDE):
         raise InputError(f"problem: {pde.name!r} is not allowed here; methods are compared on equations without time.")
     if pde.exact is None:
         raise InputError("exact: this equation has no exact solution to compare with; give PDE(exact=...).")

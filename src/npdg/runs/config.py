@@ -41,6 +41,14 @@ class Target:
 
 def read_request(values: dict[str, Any], assignments: list[str], precision: str | None) -> tuple[Request, Target]:
     """A checked request and its target, from command-line text."""
+    request = read_plain(values, assignments, precision)
+    target = read_target(request.problem, request.dim, request.settings)
+    left = {key: value for key, value in request.settings.items() if key not in target.options}
+    return request.model_copy(update={"settings": left}), target
+
+
+def read_plain(values: dict[str, Any], assignments: list[str], precision: str | None) -> Request:
+    """A checked request whose problem is not looked up: two files of samples, say."""
     settings = dict(_assignment(text) for text in assignments)
     if precision is not None:
         settings["precision"] = precision
@@ -50,9 +58,7 @@ def read_request(values: dict[str, Any], assignments: list[str], precision: str 
         raise unknown("method", request.method, METHODS)
     if request.preset not in PRESETS:
         raise unknown("preset", request.preset, PRESETS)
-    target = read_target(request.problem, request.dim, settings)
-    left = {key: value for key, value in settings.items() if key not in target.options}
-    return request.model_copy(update={"settings": left}), target
+    return request
 
 
 def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> Target:
@@ -67,6 +73,32 @@ def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> T
     if not Path(path).is_file():
         raise InputError(f"problem: the file {path!r} does not exist; give FILE.py:NAME or one of {', '.join(CARDS)}.")
     return Target(None, (Path(path), name), dim, {})
+
+
+def read_samples(side: str, path: Path) -> Any:
+    """The array of samples in a .npy or .csv file, or an `InputError`; a .csv may have a line of names."""
+    import numpy as np
+
+    if path.suffix not in (".npy", ".csv"):
+        raise InputError(f"{side}: {str(path)!r} is not allowed; give a .npy or .csv file of points, one a row.")
+    if not path.is_file():
+        raise InputError(f"{side}: the file {str(path)!r} does not exist; give a .npy or .csv file of points.")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        with path.open() as file:
+            first = file.readline().replace(",", " ").split()
+        return np.loadtxt(path, delimiter=",", skiprows=0 if _numeric(first) else 1, ndmin=2)
+    except ValueError as error:
+        raise InputError(f"{side}: {str(path)!r} is not an array of numbers: {str(error).splitlines()[0]}") from None
+
+
+def _numeric(words: list[str]) -> bool:
+    try:
+        [float(word) for word in words]
+    except ValueError:
+        return False
+    return True
 
 
 def _assignment(text: str) -> tuple[str, Any]:

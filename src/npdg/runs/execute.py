@@ -10,23 +10,28 @@ from npdg.evolution import Evolution, implicit_step
 from npdg.loop import Record
 from npdg.marching import TimeStep
 from npdg.methods import recipe
+from npdg.pair import Pair
 from npdg.pde import PDE
 from npdg.presets import choose
 from npdg.problems.user import load_file
-from npdg.runs import report, store, time_plots, trajectories
+from npdg.runs import report, store, time_plots, trajectories, transport_plots, transports
 from npdg.runs.config import Request, Target
 from npdg.runs.display import Display
 from npdg.solution import solve as solve_pde
 from npdg.trajectory import Trajectory, march, marching_settings
+from npdg.transport_settings import choose_transport
+from npdg.transportation import carry
 
 
-def build(target: Target) -> tuple[PDE | Evolution, str]:
-    """The equation a target names, and how it is written."""
+def build(target: Target) -> tuple[PDE | Evolution | Pair, str]:
+    """The problem a target names, and how it is written."""
     if target.card is not None:
         assert target.dim is not None
         return target.card.build(target.dim, **target.options), target.card.equation
     assert target.file is not None
     problem = load_file(*target.file, target.dim)
+    if isinstance(problem, Pair):
+        return problem, "the map T that carries ρ₀ to ρ₁ at the least cost E₀|x − T(x)|²/2"
     left = "∂u/∂t " if isinstance(problem, Evolution) else ""
     return problem, f"{left}−div flux(u) + reaction(u) = source"
 
@@ -38,6 +43,8 @@ def solve(
     problem, equation = build(target)
     if isinstance(problem, Evolution):
         return _march(request, problem, equation, console, command, should_stop)
+    if isinstance(problem, Pair):
+        return transport(request, problem, equation, console, command, should_stop)
     return _solve(request, problem, equation, console, command, should_stop)
 
 
@@ -106,6 +113,43 @@ def _march(
     return result
 
 
+def transport(
+    request: Request,
+    pair: Pair,
+    equation: str,
+    console: Console,
+    command: str,
+    should_stop: Callable[[], str | None],
+) -> dict[str, Any]:
+    """Carry one measure to another and return the result that is also in `result.json`."""
+    settings = choose_transport(pair.name, pair.dim, request.method, request.preset, request.settings)
+    seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
+    directory = store.new_directory(request.out, _stem(pair, request.method))
+    transports.write_config(directory, pair, request.method, request.preset, request.seed, settings)
+    title = f"{pair.name} {pair.dim}-D, {request.method}, {settings.precision}"
+    with Display(console, title, seconds, request.steps) as display, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        solution = carry(
+            pair,
+            request.method,
+            seconds=seconds,
+            steps=request.steps,
+            seed=request.seed,
+            preset=request.preset,
+            callbacks=[store.MetricsFile(directory), display],
+            on_compiled=display.on_compiled,
+            should_stop=should_stop,
+            **request.settings,
+        )
+    result = transports.write_result(directory, solution)
+    figures = {
+        "history": report.Picture("What was measured on the way", transport_plots.history_figure([solution])),
+        "map": report.Picture("The target, the map and the potential", transport_plots.transport_figure(solution)),
+    }
+    report.write_page(directory, pair, settings, result, equation, command, figures)
+    return result
+
+
 def _shown_by(display: Display) -> Callable[[TimeStep], None]:
     """A callback that shows time steps where the display shows the steps of a run."""
     spent = 0.0
@@ -130,5 +174,5 @@ def _shown_by(display: Display) -> Callable[[TimeStep], None]:
     return show
 
 
-def _stem(problem: PDE | Evolution, method: str) -> str:
+def _stem(problem: PDE | Evolution | Pair, method: str) -> str:
     return f"{problem.name.replace('.py:', '-')}-{problem.dim}d-{method}"

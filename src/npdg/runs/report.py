@@ -12,10 +12,11 @@ from npdg.runs import plots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pydantic import BaseModel
 
     from npdg.evolution import Evolution
+    from npdg.pair import Pair
     from npdg.pde import PDE
-    from npdg.settings import Settings
     from npdg.solution import Solution
 
 STYLE = """
@@ -46,8 +47,8 @@ def write(directory: Path, solution: Solution, result: dict[str, Any], equation:
 
 def write_page(
     directory: Path,
-    problem: PDE | Evolution,
-    settings: Settings,
+    problem: PDE | Evolution | Pair,
+    settings: BaseModel,
     result: dict[str, Any],
     equation: str,
     command: str,

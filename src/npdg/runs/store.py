@@ -11,10 +11,11 @@ import time
 import tomllib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
+from pydantic import BaseModel
 
 from npdg import methods
 from npdg.errors import InputError
@@ -25,6 +26,7 @@ from npdg.settings import Settings, parse
 
 if TYPE_CHECKING:
     from npdg.evolution import Evolution
+    from npdg.pair import Pair
     from npdg.pde import PDE
 from npdg.polish import as_float64
 from npdg.solution import Solution
@@ -36,6 +38,9 @@ ARRAYS, CONFIG, RESULT, METRICS, ENVIRONMENT = (
     "metrics.csv",
     "env.json",
 )
+
+
+NOT_ERRORS = ("step", "seconds", "term", "iterations", "residual")  # the first words of the other columns
 
 
 def new_directory(path: Path | None, stem: str) -> Path:
@@ -86,7 +91,8 @@ def _row(record: Record) -> dict[str, Any]:
     }
 
 
-def _record(row: dict[str, str]) -> Record:
+def read_record(row: dict[str, str]) -> Record:
+    """A line of metrics.csv."""
     part = lambda prefix: {k.removeprefix(prefix): v for k, v in row.items() if k.startswith(prefix) and v}
     return Record(
         step=int(row["step"]),
@@ -94,7 +100,7 @@ def _record(row: dict[str, str]) -> Record:
         terms={k: float(v) for k, v in part("term ").items()},
         iterations={k: int(v) for k, v in part("iterations ").items()},
         residuals={k: float(v) for k, v in part("residual ").items()},
-        errors={k: float(v) for k, v in row.items() if k.startswith("rel_")},
+        errors={k: float(v) for k, v in row.items() if v and k.split(" ")[0] not in NOT_ERRORS},
     )
 
 
@@ -160,7 +166,7 @@ def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
 
 
 def write_config(
-    directory: Path, pde: PDE | Evolution, method: str, preset: str, seed: int, settings: Settings
+    directory: Path, pde: PDE | Evolution | Pair, method: str, preset: str, seed: int, settings: BaseModel
 ) -> None:
     """The resolved configuration, and the machine it is about to run on."""
     run = {"problem": pde.name, "dim": pde.dim, "method": method, "preset": preset, "seed": seed}
@@ -210,12 +216,13 @@ def _commit() -> str | None:
         return None
 
 
-def is_march(directory: Path) -> bool:
-    """Whether a directory holds a saved march rather than one solution; an `InputError` if it holds neither."""
+def kind_of(directory: Path) -> Literal["solution", "march", "transport"]:
+    """What a directory of a run holds; an `InputError` if it holds none."""
     missing = [name for name in (ARRAYS, CONFIG, RESULT) if not (directory / name).is_file()]
     if missing:
         raise InputError(f"load: {str(directory)!r} holds no saved solution: {', '.join(missing)} is missing.")
-    return "time_steps" in json.loads((directory / RESULT).read_text())
+    result = json.loads((directory / RESULT).read_text())
+    return "march" if "time_steps" in result else "transport" if "map_l2" in result else "solution"
 
 
 def load(directory: Path, pde: PDE | None) -> Solution:
@@ -239,7 +246,7 @@ def load(directory: Path, pde: PDE | None) -> Solution:
             template = Linearised.at(net, (net,))
         u = fill(template, directory / ARRAYS)
     with (directory / METRICS).open(newline="") as file:
-        history = [_record(row) for row in csv.DictReader(file)]
+        history = [read_record(row) for row in csv.DictReader(file)]
     return Solution(
         pde,
         u,

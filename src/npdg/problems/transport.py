@@ -1,0 +1,105 @@
+"""The paper's transport problems (Sec. 5.5): a pair of measures and the true map between them."""
+
+from typing import TYPE_CHECKING
+
+from npdg.errors import InputError
+from npdg.problems.card import Card
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from npdg.pair import Pair
+
+RADIUS, VARIANCE = 3.0, 0.16
+WEIGHTS = {"equal": (1 / 8,) * 8, "unequal": (1 / 20, 1 / 5) * 4}
+ACTIVE = {10: (3, 7), 50: (9, 19)}  # the coordinates of the ring, counted from 0
+
+
+def line(dim: int) -> "Pair":
+    """N(0, 1) to ⅔N(−1, ¼) + ⅓N(1, ¼)."""
+    del dim
+    from npdg.distributions import Gaussian, GaussianMixture
+    from npdg.pair import Pair
+    from npdg.reference.transport_maps import by_quantiles
+
+    target = GaussianMixture([2 / 3, 1 / 3], [[-1.0], [1.0]], 0.25)
+    return Pair(Gaussian([0.0], [[1.0]]), target, by_quantiles(target), name="ot-1d")
+
+
+def gaussians(dim: int, pair: str = "paper") -> "Pair":
+    """The paper's pair, with ones in between where there are more than five dimensions, or two covariances of condition
+    100 in random directions."""
+    import numpy as np
+
+    from npdg.distributions import Gaussian
+    from npdg.pair import Pair
+    from npdg.reference.transport_maps import affine
+
+    if pair == "paper":
+        if dim < 4:
+            raise InputError(f"dim: {dim} is not allowed for the paper's pair; give at least 4, or pair=rotated.")
+        first, second = np.eye(dim), np.eye(dim)
+        first[0, 0], second[1, 1], second[-2:, -2:] = 0.25, 0.25, [[5 / 8, 3 / 8], [3 / 8, 5 / 8]]
+    else:
+        first, second = (_rotated(dim, seed) for seed in (0, 1))
+    source, target = Gaussian(np.zeros(dim), first), Gaussian(np.zeros(dim), second)
+    return Pair(source, target, affine(source, target), name="ot-gaussian", options={"pair": pair})
+
+
+def _rotated(dim: int, seed: int) -> "np.ndarray":
+    import numpy as np
+
+    axes, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(dim, dim)))
+    return (axes * np.geomspace(0.1, 10.0, dim)) @ axes.T
+
+
+def mixture(dim: int, weights: str = "equal") -> "Pair":
+    """N(0, I) to eight Gaussians on a circle in two of the coordinates."""
+    import numpy as np
+
+    from npdg.distributions import Gaussian, GaussianMixture
+    from npdg.pair import Pair
+    from npdg.reference.transport_maps import ring, to_ring
+
+    active = ACTIVE.get(dim, (0, 1))
+    means = np.zeros((8, dim))
+    means[:, list(active)] = ring(8, RADIUS)
+    target = GaussianMixture(WEIGHTS[weights], means, VARIANCE)
+    truth = to_ring(dim, active, WEIGHTS[weights], RADIUS, VARIANCE)
+    return Pair(
+        Gaussian(np.zeros(dim), np.eye(dim)), target, truth=truth, name="ot-mixture", options={"weights": weights}
+    )
+
+
+CARDS = (
+    Card(
+        name="ot-1d",
+        title="optimal transport from a Gaussian to a mixture of two, in one dimension",
+        equation="N(0, 1) to ⅔N(−1, ¼) + ⅓N(1, ¼)",
+        default_dim=1,
+        build=line,
+        dims=lambda dim: dim == 1,
+        dims_text="1",
+        kind="transport",
+    ),
+    Card(
+        name="ot-gaussian",
+        title="optimal transport between Gaussians",
+        equation="N(0, Σ₀) to N(0, Σ₁)",
+        default_dim=5,
+        build=gaussians,
+        options={"pair": ("paper", "rotated")},
+        kind="transport",
+    ),
+    Card(
+        name="ot-mixture",
+        title="optimal transport from a Gaussian to eight on a circle",
+        equation="N(0, I) to Σ λ_k N(μ_k, 0.16·I), μ_k on a circle of radius 3 in two of the coordinates",
+        default_dim=10,
+        build=mixture,
+        options={"weights": ("equal", "unequal")},
+        dims=lambda dim: dim >= 2,
+        dims_text="a whole number from 2 to 1000",
+        kind="transport",
+    ),
+)

@@ -1,0 +1,91 @@
+"""Transport methods: the saddle of a map and a potential, with a rule for each."""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jax import Array
+
+from npdg.distributions import Distribution, bures, independent, matched
+from npdg.fields import MLP, PReLU, Sine, Softplus, Tanh
+from npdg.formulations.monge import monge
+from npdg.krylov import Solver, cg, minres
+from npdg.loop import Recipe
+from npdg.maps import start_map, start_potential
+from npdg.measures import Measure
+from npdg.optimizers import adam
+from npdg.pair import Pair
+from npdg.rules import Rule, annealed, by_products, levenberg, natural, plain
+from npdg.saddle import Fields
+from npdg.transport_settings import TransportSettings
+
+ACTIVATIONS = {"tanh": Tanh, "softplus": Softplus, "prelu": PReLU, "sine": Sine}
+
+
+def transport_recipe(pair: Pair, method: str, settings: TransportSettings) -> Recipe:
+    """All that a run of one method on one pair of measures needs."""
+    source, target = (_drawn(settings)(measure) for measure in (pair.source, pair.target))
+    return Recipe(
+        saddle=monge(source, target, metric=settings.metric, refine=settings.refine),
+        start=lambda key: start(pair, settings, key),
+        rules=RULES[method](settings),
+        sizes={
+            "source": settings.n_interior,
+            "target": settings.n_interior,
+            "source metric": settings.n_metric,
+            "target metric": settings.n_metric,
+        },
+        omega=settings.omega,
+        repeats={"T": settings.repeats_u, "phi": settings.repeats_phi},
+    )
+
+
+def start(pair: Pair, settings: TransportSettings, key: Array) -> Fields:
+    """T and φ before training; also the template into which saved ones are read."""
+    map_key, potential_key = jax.random.split(key)
+    dim, activation = pair.dim, ACTIVATIONS[settings.activation]()
+    shape = {"activation": activation, "width": settings.width, "depth": settings.depth}
+    if not settings.residual:
+        return {
+            "T": MLP(dim, out=dim, key=map_key, **shape),
+            "phi": MLP(dim, last_bias=False, key=potential_key, **shape),
+        }
+    matrix, shift = affine_start(pair, settings)
+    return {
+        "T": start_map(matrix, shift, key=map_key, **shape),
+        "phi": start_potential(matrix, shift, squares=settings.squares, key=potential_key, **shape),
+    }
+
+
+def affine_start(pair: Pair, settings: TransportSettings) -> tuple[np.ndarray, np.ndarray]:
+    """The map that training starts from: the best affine one, a shift, or the identity."""
+    if settings.affine:
+        return bures(pair.source, pair.target)
+    return np.eye(pair.dim), (pair.target.mean - pair.source.mean) * settings.translate
+
+
+def _drawn(settings: TransportSettings) -> Callable[[Distribution], Measure]:
+    if settings.points == "independent":
+        return independent
+    return matched if settings.matched else (lambda measure: measure)
+
+
+def _natural(settings: TransportSettings) -> dict[str, Rule]:
+    kinds: dict[str, Callable[..., Solver]] = {"minres": minres, "cg": cg}
+    solve = by_products(kinds[settings.solver](settings.minres_rtol, settings.minres_max))
+    if settings.settling == 0:  # as published: steps of a constant size
+        return {
+            "phi": natural(settings.tau_phi, solve, damping=settings.damping),
+            "T": natural(settings.tau_u, solve, damping=settings.damping),
+        }
+    return {
+        "phi": annealed(settings.tau_phi, settings.settling, settings.reach, settings.damping, settings.minres_max),
+        "T": levenberg(settings.tau_u, solve),
+    }
+
+
+RULES: dict[str, Callable[[TransportSettings], dict[str, Rule]]] = {
+    "npdg": _natural,
+    "npdg-flat": lambda s: {"phi": plain(s.tau_phi), "T": plain(s.tau_u)},
+    "pd-adam": lambda s: {"phi": adam(s.tau_phi), "T": adam(s.tau_u)},
+}
