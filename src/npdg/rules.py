@@ -163,10 +163,10 @@ def natural(tau: float, prepare: Prepare, *, damping: float = 0.0) -> Rule:
 
 
 def levenberg(tau: float, prepare: Prepare, *, damping: float = 1e-2, shorter: float = 0.25) -> Rule:
-    """The natural gradient with one solve a step, for a player whose L is looked at again after it, on the same samples.
+    """The natural gradient with one solve a step, after which L is looked at again on the same samples.
 
-    If L is no better, a shorter step is tried, and at last none is taken. The damping, which is absolute, halves after a
-    full step and grows tenfold where there was none.
+    If L is no better, a shorter step is tried, and at last none is taken. The damping, which is absolute, halves
+    after a full step and grows tenfold where there was none.
     """
 
     def step(view: View, state: Array) -> tuple[Field, Array, Move]:

@@ -15,7 +15,7 @@ from npdg import scores
 from npdg.distributions import GaussianMixture
 from npdg.errors import InputError
 from npdg.formulations.monge import refined
-from npdg.loop import Record, initial, run
+from npdg.loop import Record, State, initial, run
 from npdg.pair import Map, Pair
 from npdg.saddle import Fields
 from npdg.solution import call_all, check_budget
@@ -178,22 +178,28 @@ def carry(
     preset: str = "default",
     callbacks: Sequence[Callable[[Record], None]] = (),
     on_compiled: Callable[[float], None] = lambda seconds: None,
+    on_fields: Callable[[Fields], None] = lambda fields: None,
     should_stop: Callable[[], str | None] = lambda: None,
     **settings: Any,
 ) -> TransportSolution:
-    """The same for a `Pair`."""
+    """The same for a `Pair`; `on_fields` sees T and φ as they are measured."""
     check_budget(seconds, steps, seed)
     chosen = choose_transport(pair.name, pair.dim, method, preset, settings)
     if seconds is None and steps is None:
         seconds = 60.0
     with precision(chosen.precision):
-        recipe = transport_recipe(pair, method, chosen)
+        recipe, measure = transport_recipe(pair, method, chosen), meter(pair, chosen)
+
+        def evaluate(state: State) -> dict[str, float]:
+            on_fields(state.fields)
+            return measure(state)
+
         outcome = run(
             recipe,
             initial(recipe, seed),
             seconds=seconds,
             steps=steps,
-            evaluate=meter(pair, chosen),
+            evaluate=evaluate,
             on_compiled=on_compiled,
             on_record=lambda record: call_all(callbacks, record),
             should_stop=should_stop,

@@ -39,6 +39,15 @@ TARGETS: dict[str, Card] = {
         Card("fig-ac1", "1-D Allen–Cahn: graphs for both ε₀, error against time, energy", "allen_cahn:one_dimension"),
         Card("fig-ac2", "2-D Allen–Cahn: graphs along the axes, error against time", "allen_cahn:two_dimensions"),
         Card("fig-ac3", "2-D Allen–Cahn: surfaces and error maps", "allen_cahn:surfaces_in_time"),
+        Card(
+            "fig-ma1",
+            "1-D and 5-D transport: error against time, maps",
+            "transport:one_and_five_dimensions",
+        ),
+        Card("fig-ma10d", "10-D transport to a ring: densities and maps", "transport:ten_dimensions"),
+        Card("fig-ma50d-equal", "50-D transport to a ring, equal weights", "transport:fifty_dimensions_equal"),
+        Card("fig-ma50d-unequal", "50-D transport to a ring, unequal weights", "transport:fifty_dimensions_unequal"),
+        Card("fig-ma50d-steps", "50-D transport to a ring: results on the way", "transport:on_the_way"),
         Card("ablations", "10-D Poisson: metrics, pairings and boundary norms (ours)", "poisson:ablations"),
     )
 }

@@ -30,7 +30,7 @@ def transport_figure(solution: TransportSolution, axes: tuple[int, int] | None =
     figure = Figure(figsize=(13.5, 4.2), layout="constrained")
     target, pushed, potential = figure.subplots(1, 3)
     _, y = samples(solution)
-    box = _box(y, chosen)
+    box = square(y, chosen)
     draw_density(target, y, chosen, box, "$\\rho_1$")
     draw_map(pushed, solution, chosen, box)
     draw_potential(potential, solution, chosen, box)
@@ -93,7 +93,7 @@ def draw_map(
     """The density of T#ρ₀ in a plane, and some points of ρ₀ with segments to where they are carried."""
     x, y = samples(solution)
     pushed = solution.map(x)
-    draw_density(axes, pushed, plane, _box(y, plane) if box is None else box, title)
+    draw_density(axes, pushed, plane, square(y, plane) if box is None else box, title)
     columns = list(plane)
     ends = np.stack([x[:SEGMENTS, columns], pushed[:SEGMENTS, columns]], axis=1)
     axes.add_collection(LineCollection(list(ends), colors="#ff5c4d", linewidths=0.6))
@@ -142,7 +142,7 @@ def _graph(solution: TransportSolution) -> Figure:
     return figure
 
 
-def _box(points: np.ndarray, plane: tuple[int, int]) -> np.ndarray:
+def square(points: np.ndarray, plane: tuple[int, int]) -> np.ndarray:
     """A square around the points."""
     shown = points[:, list(plane)]
     centre = (shown.min(axis=0) + shown.max(axis=0)) / 2
