@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from npdg.evolution import Evolution
     from npdg.measures import Mixture
     from npdg.pde import PDE, Dirichlet, Neumann
+    from npdg.runs.tracking import tracker
     from npdg.solution import Solution, load, solve
     from npdg.trajectory import Trajectory, march
     from npdg.transportation import TransportSolution, transport
@@ -42,6 +43,7 @@ _HOME = {
     "march": "trajectory",
     "Gaussian": "distributions",
     "GaussianMixture": "distributions",
+    "tracker": "runs.tracking",
     "TransportSolution": "transportation",
     "transport": "transportation",
 }
@@ -69,6 +71,7 @@ __all__ = [
     "normal_derivative",
     "solve",
     "tangential_gradient",
+    "tracker",
     "transport",
 ]
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from npdg import cli_results
 from npdg.errors import InputError
 
 DIVERGED, INPUT, FILES, INTERRUPTED = 3, 2, 4, 130
@@ -99,10 +100,14 @@ def solve(
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
     out: Out = None,
     set_: Assignments = None,
+    track: Annotated[
+        list[str] | None, typer.Option(help="Also log to tensorboard, mlflow or wandb.", metavar="SERVICE")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Solve a problem and leave a run directory with its figures, its report and the solution."""
     from npdg.presets import candidates
+    from npdg.runs import tracking
     from npdg.runs.config import read_request
 
     values = {
@@ -114,6 +119,7 @@ def solve(
         "steps": steps,
     }
     request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
+    tracking.check(track or [])
     if target.card is not None:
         assert target.dim is not None
         march = target.options if target.card.kind == "evolution" else None
@@ -123,7 +129,9 @@ def solve(
 
     console = Console(stderr=as_json)
     interrupt = Interrupt()
-    result = execute.solve(request, target, console, command=_command(), should_stop=interrupt.reason)
+    result = execute.solve(
+        request, target, console, command=_command(), should_stop=interrupt.reason, track=track or []
+    )
     if as_json:
         print(json.dumps(result))
     else:
@@ -214,6 +222,9 @@ def doctor() -> None:
     from npdg.runs import doctor as check
 
     raise typer.Exit(0 if check.examine(Console()) else 1)
+
+
+cli_results.add_to(app)
 
 
 class Interrupt:

@@ -142,7 +142,7 @@ def transport(
     steps: int | None = None,
     seed: int = 0,
     evaluate: Callable[[Fields], dict[str, float]] | None = None,
-    callbacks: Sequence[Callable[[Record], None]] = (),
+    callbacks: Sequence[Callable[[int, Record], None]] = (),
     should_stop: Callable[[], str | None] = lambda: None,
     **settings: Any,
 ) -> TransportSolution:

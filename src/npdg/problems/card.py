@@ -33,6 +33,7 @@ class Card:
 
     `options` are choices of the equation itself, set like settings (`--set variant=mild`): the names to choose from,
     the first being the default, or a `Number`. `build(dim, **options)` gives a `PDE` or an `Evolution`, by `kind`.
+    `formulas(dim, **options)` are the lines of the equation for a report, in the TeX of `runs.mathml`.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Card:
     dims: Callable[[int], bool] = lambda dim: True
     dims_text: str = "a whole number from 1 to 1000"
     kind: Literal["equation", "evolution"] = "equation"
+    formulas: Callable[..., tuple[str, ...]] | None = None
 
     def check_dim(self, dim: int) -> int:
         """The dimension, or an `InputError` if this problem does not take it."""

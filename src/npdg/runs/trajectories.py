@@ -35,11 +35,11 @@ COLUMNS: tuple[str, ...] = (
 )
 
 
-def metrics_file(directory: Path) -> Callable[[TimeStep], None]:
+def metrics_file(directory: Path) -> Callable[[int, TimeStep], None]:
     """A metrics.csv with one line a time step, complete after every line."""
     path = directory / store.METRICS
 
-    def write(step: TimeStep) -> None:
+    def write(number: int, step: TimeStep) -> None:
         first = not path.exists()
         with path.open("a", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
@@ -86,7 +86,7 @@ def save(trajectory: Trajectory, path: Path) -> Path:
     write_config(directory, trajectory)
     write = metrics_file(directory)
     for step in trajectory.steps:
-        write(step)
+        write(step.number, step)
     write_result(directory, trajectory)
     return directory
 

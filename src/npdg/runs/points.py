@@ -1,0 +1,137 @@
+"""`npdg evaluate`: points from a file, and the values of a saved solution there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from npdg.errors import InputError
+
+if TYPE_CHECKING:
+    from npdg.solution import Solution
+    from npdg.trajectory import Trajectory
+
+READERS = (".npy", ".npz", ".csv")
+
+
+def read_points(path: Path, dim: int) -> np.ndarray:
+    """Points `(n, dim)` from a .npy, .npz or .csv file, or an `InputError`; nothing in the file is ever executed."""
+    if path.suffix.lower() not in READERS:
+        raise InputError(f"points: {str(path)!r} is not allowed; give a file that ends in {', '.join(READERS)}.")
+    if not path.is_file():
+        raise InputError(f"points: the file {str(path)!r} does not exist.")
+    try:
+        points = _csv(path) if path.suffix.lower() == ".csv" else _arrays(path)
+    except InputError:
+        raise
+    except (ValueError, EOFError, zipfile.BadZipFile, KeyError, csv.Error) as error:
+        raise InputError(f"points: {str(path)!r} cannot be read: {' '.join(str(error).split())}.") from None
+    if not (np.issubdtype(points.dtype, np.floating) or np.issubdtype(points.dtype, np.integer)):
+        raise InputError(f"points: {str(path)!r} holds {points.dtype}; give real numbers.")
+    if points.ndim == 1 and dim == 1:
+        points = points[:, None]
+    if points.ndim != 2 or points.shape[1] != dim:
+        raise InputError(f"points: shape {points.shape} is not allowed; give points of shape (n, {dim}).")
+    if len(points) == 0:
+        raise InputError(f"points: {str(path)!r} holds none; give at least one.")
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        raise InputError(f"points: number {int(np.argmax(bad)) + 1} is not finite; give finite numbers.")
+    return points
+
+
+def _arrays(path: Path) -> np.ndarray:
+    found = np.load(path, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        return found
+    with found:
+        if "points" not in found.files and len(found.files) != 1:
+            held = ", ".join(found.files) or "nothing"
+            raise InputError(f"points: {str(path)!r} holds {held}; give one array, or call it points.")
+        return found["points" if "points" in found.files else found.files[0]]
+
+
+def _csv(path: Path) -> np.ndarray:
+    """Rows of numbers, under a line of names or not."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = {number: row for number, row in enumerate(csv.reader(file), start=1) if row}
+    if lines and not _numeric(lines[first := min(lines)]):
+        del lines[first]
+    columns = len(next(iter(lines.values()), []))
+    for number, row in lines.items():
+        if not _numeric(row) or len(row) != columns:
+            raise InputError(f"points: line {number} of {str(path)!r} is not {columns} numbers with commas between.")
+    return np.array([[float(cell) for cell in row] for row in lines.values()], dtype=float).reshape(-1, columns)
+
+
+def _numeric(row: list[str]) -> bool:
+    try:
+        return bool([float(cell) for cell in row])
+    except ValueError:
+        return False
+
+
+def values_at(solved: Solution | Trajectory, points: np.ndarray, time: float | None, gradient: bool) -> np.ndarray:
+    """u at the points `(n,)`, or with its gradient `(n, 1 + d)`: first the value, then the derivatives."""
+    import jax
+
+    from npdg.runs.grids import in_batches
+    from npdg.trajectory import Trajectory
+
+    if isinstance(solved, Trajectory):
+        if time is None:
+            first, last = solved.times[0], solved.times[-1]
+            raise InputError(f"time: this is a march; give --time T, from {first:g} to {last:g}.")
+        u = solved.at(time)
+    else:
+        if time is not None:
+            raise InputError("time: this equation has no time; leave --time out.")
+        u = solved.u
+    values = in_batches(lambda x: solved.evaluate(u, x), points)
+    if not gradient:
+        return values
+    slopes = in_batches(lambda x: solved.evaluate(jax.grad(u), x), points)
+    return np.concatenate([values[:, None], slopes], axis=1)
+
+
+def outside(solved: Solution | Trajectory, points: np.ndarray) -> int:
+    """How many of the points are not in the domain."""
+    from npdg.runs.grids import in_batches, inside
+    from npdg.trajectory import Trajectory
+
+    domain = solved.evolution.domain if isinstance(solved, Trajectory) else solved.pde.domain
+    return int(np.sum(~in_batches(lambda x: inside(domain, x), points)))
+
+
+def check_output(path: Path | None) -> None:
+    """Refuse a file that exists or of a kind that cannot be written."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".npy", ".csv"):
+        raise InputError(f"out: {str(path)!r} is not allowed; give a file that ends in .npy or .csv.")
+    if path.exists():
+        raise InputError(f"out: {str(path)!r} exists already and is never overwritten; give a new name.")
+
+
+def write_values(path: Path, values: np.ndarray) -> None:
+    """Write values to a new .npy or .csv file."""
+    with path.open("xb") as file:
+        if path.suffix.lower() == ".npy":
+            np.save(file, values, allow_pickle=False)
+        else:
+            file.write(to_csv(values).encode())
+
+
+def to_csv(values: np.ndarray) -> str:
+    """A table with a line of names: u, and its derivatives du1, du2, … if they are there."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    table = values.reshape(len(values), -1)
+    writer.writerow(["u", *(f"du{k}" for k in range(1, table.shape[1]))])
+    writer.writerows([repr(float(value)) for value in row] for row in table)
+    return text.getvalue()

@@ -1,0 +1,68 @@
+"""Maps and graphs of a solution on its slices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npdg.runs.page import Chart, Curve, Map, Part, Section
+from npdg.runs.reading import Run
+
+
+def solution_sections(run: Run) -> list[Section]:
+    """Maps or graphs of the solution, and pictures that were left in the run's directory."""
+    sections = []
+    if run.slices is not None:
+        slices, names = run.slices, tuple(f"x{_subscript(k + 1)}" for k in run.slices.axes)
+        where = f"The plane of {' and '.join(names)} through the centre of the domain." if run.run["dim"] > 2 else ""
+        parts = _graphs(run) if len(slices.axes) == 1 else _maps(run, (names[0], names[1]))
+        sections.append(Section("Solution", parts, where))
+    if run.pictures:
+        sections.append(Section("Pictures", list(run.pictures.values())))
+    return sections
+
+
+def _graphs(run: Run) -> list[Part]:
+    assert run.slices is not None
+    slices, moments = run.slices, _moments(run)
+    x = {"x": list(slices.coordinates[0])}
+    exact = None if slices.exact is None else np.atleast_2d(slices.exact)
+    u = np.atleast_2d(slices.u)
+    curves = [Curve(f"u{moment}", x, list(values)) for moment, values in zip(moments, u, strict=True)]
+    if exact is None:
+        return [Chart("u", curves, log=False)]
+    truths = [Curve(f"exact{moment}", x, list(values)) for moment, values in zip(moments, exact, strict=True)]
+    errors = [Curve(f"error{moment}", x, list(abs(a - b))) for moment, a, b in zip(moments, u, exact, strict=True)]
+    beside = curves + (truths if run.slices.times is None else [])
+    return [Chart("u", beside, log=False), Chart("Distance to the exact solution", errors)]
+
+
+def _maps(run: Run, names: tuple[str, str]) -> list[Part]:
+    assert run.slices is not None
+    slices, moments = run.slices, _moments(run)
+    first, second = slices.coordinates
+    shape = (-1, len(first), len(second))
+    u = slices.u.reshape(shape)
+    exact = None if slices.exact is None else slices.exact.reshape(shape)
+    low, high = _range(u if exact is None else np.stack([u, exact]))
+    parts: list[Part] = [Map(f"u{m}", first, second, v, names, low, high) for m, v in zip(moments, u, strict=True)]
+    if exact is not None:
+        if slices.times is None:
+            parts += [Map("exact", first, second, exact[0], names, low, high)]
+        errors = abs(u - exact)
+        for moment, values in zip(moments, errors, strict=True):
+            parts.append(Map(f"|u − exact|{moment}", first, second, values, names, 0.0, _range(values)[1], "magma"))
+    return parts
+
+
+def _moments(run: Run) -> list[str]:
+    assert run.slices is not None
+    return [""] if run.slices.times is None else [f" at t = {time:.3g}" for time in run.slices.times]
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+
+def _subscript(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
