@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 COMPLAINTS = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled", "Network.requestWillBeSent")
+PATIENCE = 60.0  # seconds
 
 
 class Browser:
@@ -23,9 +25,9 @@ class Browser:
         (their_in, self.to), (self.source, their_out) = os.pipe(), os.pipe()
         options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
         command = shlex.join([CHROMIUM, *options, f"--user-data-dir={profile}", "about:blank"])
-        # Chromium reads its commands from file descriptor 3 and answers on 4.
+        # Chromium reads its commands from file descriptor 3 and answers on 4; sh cannot name one above 9, bash can.
         self.process = subprocess.Popen(
-            ["sh", "-c", f"exec {command} 3<&{their_in} 4>&{their_out}"],
+            ["bash", "-c", f"exec {command} 3<&{their_in} 4>&{their_out}"],
             pass_fds=(their_in, their_out),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -84,6 +86,8 @@ class Browser:
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self.buffer:
+            ready, _, _ = select.select([self.source], [], [], PATIENCE)
+            assert ready, "the browser does not answer"
             more = os.read(self.source, 2**16)
             assert more, "the browser ended"
             self.buffer += more

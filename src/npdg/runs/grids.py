@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from npdg.solution import Solution
     from npdg.trajectory import Trajectory
 
-LINE, PLANE = 401, 81  # points along an axis of a picture
+LINE, PLANE = 401, 121  # points along an axis of a picture
 TIMES = 6  # of a march, in a picture
 BATCH = 2**15  # points evaluated at once, so that memory does not grow with their number
 

@@ -33,12 +33,12 @@ def read_points(path: Path, dim: int) -> np.ndarray:
         raise InputError(f"points: {str(path)!r} cannot be read: {' '.join(str(error).split())}.") from None
     if not (np.issubdtype(points.dtype, np.floating) or np.issubdtype(points.dtype, np.integer)):
         raise InputError(f"points: {str(path)!r} holds {points.dtype}; give real numbers.")
+    if points.size == 0:
+        raise InputError(f"points: {str(path)!r} holds none; give at least one.")
     if points.ndim == 1 and dim == 1:
         points = points[:, None]
     if points.ndim != 2 or points.shape[1] != dim:
         raise InputError(f"points: shape {points.shape} is not allowed; give points of shape (n, {dim}).")
-    if len(points) == 0:
-        raise InputError(f"points: {str(path)!r} holds none; give at least one.")
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():
         raise InputError(f"points: number {int(np.argmax(bad)) + 1} is not finite; give finite numbers.")
@@ -66,7 +66,7 @@ def _csv(path: Path) -> np.ndarray:
     for number, row in lines.items():
         if not _numeric(row) or len(row) != columns:
             raise InputError(f"points: line {number} of {str(path)!r} is not {columns} numbers with commas between.")
-    return np.array([[float(cell) for cell in row] for row in lines.values()], dtype=float).reshape(-1, columns)
+    return np.array([[float(cell) for cell in row] for row in lines.values()], dtype=float)
 
 
 def _numeric(row: list[str]) -> bool:

@@ -47,9 +47,7 @@ def read_run(directory: Path) -> Run:
     """All the files of a run, or an `InputError` that says which one is missing or damaged."""
     config = directory / CONFIG
     if not config.is_file():
-        what = (
-            "has no config.toml" if directory.is_dir() else "does not exist" if not directory.exists() else "is a file"
-        )
+        what = "holds no config.toml" if directory.exists() else "does not exist"
         raise InputError(f"run: {str(directory)!r} {what}; give a directory that `npdg solve` made.")
     try:
         tables = tomllib.loads(config.read_text("utf-8"))

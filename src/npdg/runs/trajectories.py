@@ -146,6 +146,8 @@ def load(directory: Path, evolution: Evolution | None) -> Trajectory:
     with precision(settings.precision):
         template = methods.primal(evolution.first, settings, jax.random.key(0))
         count = store.count_arrays(directory, "['times']")
-        arrays = store.fill({"times": [0.0] * count, "fields": [template] * count}, directory / store.ARRAYS)
-    times = [float(time) for time in arrays["times"]]
-    return Trajectory(evolution, run["method"], run["preset"], settings, run["seed"], steps, times, arrays["fields"])
+        fields = store.fill({"fields": [template] * count}, directory / store.ARRAYS)["fields"]
+    with precision("float64"):  # a time rounded to float32 may be past the last one
+        found = store.fill({"times": [0.0] * count}, directory / store.ARRAYS)["times"]
+    times = [float(time) for time in found]
+    return Trajectory(evolution, run["method"], run["preset"], settings, run["seed"], steps, times, fields)
