@@ -159,6 +159,7 @@ SOLVE = ["solve", "poisson"]
         ([*SOLVE, "--seed", "-1"], "seed"),
         ([*SOLVE, "--precision", "float16"], "float32 or float64"),
         ([*SOLVE, "--out", "."], "never overwritten"),
+        ([*SOLVE, "--track", "tensorbord"], "did you mean 'tensorboard'"),
         ([*SOLVE, "--dimm", "3"], "--dim"),
         (["solve"], "PROBLEM"),
         (["slove", "poisson"], "solve"),

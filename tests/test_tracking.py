@@ -1,5 +1,6 @@
 """Callbacks for tracking services: TensorBoard's files for real, the calls to the others by stand-ins."""
 
+import importlib
 import importlib.machinery
 import struct
 import sys
@@ -7,7 +8,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tensorboardX.proto.event_pb2 import Event
 
 import npdg
 from npdg.loop import Record
@@ -20,12 +20,13 @@ RECORDS = [
 TIME_STEP = TimeStep(3, 0.3, 1e-4, "tolerance", "", 2.0, 0.0, [], rmse=None, energy=5.0)
 
 
-def events(path) -> list[Event]:
+def events(path) -> list[Any]:
     """The events of a TensorBoard file: records of a length, its check, the data, their check."""
+    event: Any = importlib.import_module("tensorboardX.proto.event_pb2")  # made when it is imported
     data, found = path.read_bytes(), []
     while data:
         (length,) = struct.unpack("<Q", data[:8])
-        found.append(Event.FromString(data[12 : 12 + length]))
+        found.append(event.Event.FromString(data[12 : 12 + length]))
         data = data[16 + length :]
     return found
 

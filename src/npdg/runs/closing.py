@@ -23,14 +23,15 @@ def close(directory: Path, solved: Solution | Trajectory, command: str | None) -
     if isinstance(solved, Trajectory):
         plots.finish(time_plots.trajectory_figure(solved), figures / "march.png")
         slices_in_time(solved).write(figures / SLICES)
-        measured = timing.of_trajectory(solved)
+        measure = lambda: timing.of_trajectory(solved)
     else:
         plots.finish(plots.history_figure([solved]), figures / "history.png")
         plots.finish(plots.slice_figure(solved), figures / "slice.png")
         slices_of(solved).write(figures / SLICES)
-        measured = timing.of_solution(solved)
+        measure = lambda: timing.of_solution(solved)
     notes: dict[str, Any] = {"command": command} if command else {}
-    notes["timing"] = measured
+    if solved.stop_reason != "interrupted":  # who interrupts a run wants it to end; `npdg report` measures then
+        notes["timing"] = measure()
     (directory / NOTES).write_text(json.dumps(notes, indent=2) + "\n")
     return report.write(read_run(directory))
 
