@@ -91,6 +91,21 @@ def test_a_run_that_has_not_ended_shows_how_far_it_came(tmp_path):
     page = (directory / "report.html").read_text()
     assert "has not come to its end" in page
     assert "<dd>100</dd>" in page  # the last step that was measured
+    for name in ("metrics.csv", "env.json", "report.json", "figures/slices.npz"):
+        (directory / name).unlink()
+    assert npdg("report", directory) == 0
+    assert "tau_u" in (directory / "report.html").read_text()
+
+
+def test_a_run_may_bring_its_own_formulas_and_pictures(tmp_path):
+    directory = solved_run(tmp_path / "run", problem="ot-of-mine", dim=3)
+    (directory / "report.json").write_text(json.dumps({"formulas": [r"T_♯ ρ_0 = ρ_1"]}))
+    for name in ("map.png", "map.dark.png"):
+        (directory / "figures" / name).write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert npdg("report", directory) == 0
+    page = (directory / "report.html").read_text()
+    assert "<msub><mi>ρ</mi><mn>1</mn></msub>" in page
+    assert page.count("data:image/png;base64,iVBORw0KGgo=") == 2
 
 
 @pytest.mark.parametrize(
@@ -99,7 +114,11 @@ def test_a_run_that_has_not_ended_shows_how_far_it_came(tmp_path):
         ("config.toml", None, "holds no config.toml"),
         ("config.toml", b"[run", "config.toml is damaged"),
         ("config.toml", b"[run]\nproblem = 'poisson'\n", "no table [run]"),
-        ("config.toml", b"[run]\nproblem='poisson'\ndim=2\nmethod='npdg'\n[options]\nwrong=1\n", "options do not fit"),
+        (
+            "config.toml",
+            b"[run]\nproblem='poisson'\ndim=2\nmethod='npdg'\n[options]\nwrong=1\n",
+            "options or formulas do not fit",
+        ),
         ("config.toml", b"\xff\xfe", "config.toml is damaged"),
         ("result.json", b'{"steps": 1', "result.json is damaged"),
         ("result.json", b"[1]", "result.json is damaged: it is no JSON object"),

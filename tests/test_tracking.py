@@ -89,6 +89,23 @@ def test_a_run_is_begun_logged_and_ended_also_when_it_fails(service, first, logg
     assert any({"width": 8} in (*arguments, *keywords.values()) for _, arguments, keywords in module.calls)
 
 
+def test_a_service_that_fails_does_not_end_the_run(monkeypatch, tmp_path, capsys):
+    module = StandIn("wandb")
+    monkeypatch.setitem(sys.modules, "wandb", module)
+
+    def broken(*arguments, **keywords):
+        raise OSError("no network")
+
+    with trackers(["wandb"], tmp_path, "run", {}) as made:
+        monkeypatch.setattr(module, "log", broken)
+        made[0](1, RECORDS[0])
+        made[0](10, RECORDS[1])
+    assert capsys.readouterr().err == "npdg: wandb failed and gets no more: no network\n"
+    monkeypatch.setattr(module, "init", broken)
+    with pytest.raises(npdg.InputError, match="cannot begin a run: OSError: no network"):
+        npdg.tracker("wandb")
+
+
 def test_a_missing_package_or_an_unknown_service_is_one_sentence(monkeypatch):
     monkeypatch.setattr("npdg.runs.tracking.find_spec", lambda name: None)
     with pytest.raises(npdg.InputError, match="pip install wandb"):

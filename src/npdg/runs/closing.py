@@ -32,6 +32,11 @@ def close(directory: Path, solved: Solution | Trajectory, command: str | None) -
     notes: dict[str, Any] = {"command": command} if command else {}
     if solved.stop_reason != "interrupted":  # who interrupts a run wants it to end; `npdg report` measures then
         notes["timing"] = measure()
+    return finish(directory, notes)
+
+
+def finish(directory: Path, notes: dict[str, Any]) -> Path:
+    """Write the notes (`command`, `timing`, and `formulas` if the equation has its own), then the page."""
     (directory / NOTES).write_text(json.dumps(notes, indent=2) + "\n")
     return report.write(read_run(directory))
 

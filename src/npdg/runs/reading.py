@@ -53,12 +53,13 @@ def read_run(directory: Path) -> Run:
         tables = tomllib.loads(config.read_text("utf-8"))
     except ValueError as error:
         raise _damaged(config, error) from None
-    if not isinstance(tables.get("run"), dict) or not {"problem", "dim", "method"} <= tables["run"].keys():
+    run = _table(config, tables, "run")
+    if not all(isinstance(run.get(key), kind) for key, kind in (("problem", str), ("dim", int), ("method", str))):
         raise _damaged(config, "it has no table [run] with a problem, a dim and a method")
     slices = directory / FIGURES / SLICES
     return Run(
         directory,
-        run=tables["run"],
+        run=run,
         options=_table(config, tables, "options"),
         settings=_table(config, tables, "settings"),
         environment=_json(directory / ENVIRONMENT),

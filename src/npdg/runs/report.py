@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ def write(run: Run) -> Path:
 
 def incomplete(run: Run) -> bool:
     """Whether slices or timing are missing that can be made from the saved solution."""
-    return run.finished and run.run["problem"] in CARDS and (run.slices is None or "timing" not in run.notes)
+    card = CARDS.get(run.run["problem"])
+    ours = card is not None and card.kind in ("equation", "evolution")
+    return run.finished and ours and (run.slices is None or "timing" not in run.notes)
 
 
 def page_of(run: Run) -> Page:
@@ -138,12 +141,17 @@ def _subtitle(run: Run) -> str:
 
 
 def _equations(run: Run) -> list[str]:
-    card = CARDS.get(run.run["problem"])
-    if card is not None and card.formulas is not None:
-        try:
+    """The lines of the equation: the run's own, those of its card, in words, or the general form."""
+    card, own = CARDS.get(run.run["problem"]), run.notes.get("formulas")
+    try:
+        if isinstance(own, list):
+            return [mathml(str(line)) for line in own]
+        if card is not None and card.formulas is not None:
             return [mathml(line) for line in card.formulas(run.run["dim"], **run.options)]
-        except (TypeError, KeyError, ValueError) as error:
-            raise InputError(f"run: {run.directory}/config.toml is damaged: its options do not fit: {error}.") from None
+    except (TypeError, KeyError, ValueError) as error:
+        raise InputError(f"run: {run.directory} is damaged: its options or formulas do not fit: {error}.") from None
+    if card is not None:
+        return [f'<span class="words">{html.escape(card.equation)}</span>']
     left = r"\frac{∂u}{∂t} " if run.marched else ""
     return [mathml(rf"{left}-\div \, \flux(u) + \reaction(u) = \source")]
 

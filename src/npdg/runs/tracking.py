@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -48,16 +49,19 @@ def tracker(
     """
     check([service])
     module = import_module(PACKAGES[service])
-    return _TRACKERS[service].start(module, Path(directory), name, dict(about or {}))
+    try:
+        return _TRACKERS[service].start(module, Path(directory), name, dict(about or {}))
+    except Exception as error:  # whatever a service raises, such as for want of a network
+        raise InputError(f"track: {service} cannot begin a run: {type(error).__name__}: {error}") from error
 
 
 @contextmanager
 def trackers(services: Sequence[str], directory: Path, name: str, about: Mapping[str, Any]) -> Iterator[list[Tracker]]:
-    """Trackers for some services, closed at the end, whatever happens."""
+    """Trackers for some services, closed at the end whatever happens; one that fails says so, and the run goes on."""
     with ExitStack() as stack:
-        made = []
+        made: list[Tracker] = []
         for service in services:
-            made.append(tracker(service, directory, name=name, about=about))
+            made.append(_Lenient(service, tracker(service, directory, name=name, about=about)))
             stack.callback(made[-1].close)
         yield made
 
@@ -73,6 +77,30 @@ def scalars(record: Record | TimeStep) -> dict[str, float]:
         return {"seconds": record.seconds, **named}
     measured = {"time": record.time, "residual": record.residual, "rmse": record.rmse, "energy": record.energy}
     return {"seconds": record.seconds, **{name: value for name, value in measured.items() if value is not None}}
+
+
+@dataclass
+class _Lenient:
+    """A tracker that is left alone after its first failure: hours of training are worth more than their log."""
+
+    service: str
+    tracker: Tracker
+    failed: bool = False
+
+    def __call__(self, step: int, record: Record | TimeStep) -> None:
+        self._attempt(lambda: self.tracker(step, record))
+
+    def close(self) -> None:
+        self._attempt(self.tracker.close)
+
+    def _attempt(self, act: Callable[[], None]) -> None:
+        if self.failed:
+            return
+        try:
+            act()
+        except Exception as error:
+            self.failed = True
+            print(f"npdg: {self.service} failed and gets no more: {' '.join(str(error).split())}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
