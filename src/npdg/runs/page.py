@@ -208,7 +208,7 @@ def _picture(picture: Picture) -> str:
     image = f'<img alt="{_text(picture.alt)}" src="{source(picture.light)}">'
     if picture.dark is None:
         return f'<figure class="picture plain">{image}</figure>'
-    dark = f'<source media="(prefers-color-scheme: dark) and (not print)" srcset="{source(picture.dark)}">'
+    dark = f'<source media="screen and (prefers-color-scheme: dark)" srcset="{source(picture.dark)}">'
     return f'<figure class="picture"><picture>{dark}{image}</picture></figure>'
 
 
@@ -257,7 +257,7 @@ def _number(value: Any) -> str:
         value = f"{value:.3g}"
     mantissa, e, exponent = str(value).partition("e")
     if e and _is_number(mantissa) and _is_number(exponent):
-        return f"{_text(mantissa)}&thinsp;×&thinsp;10<sup>{int(exponent)}</sup>".replace("<sup>-", "<sup>−")
+        return f"{_text(mantissa)}&#8239;×&#8239;10<sup>{int(exponent)}</sup>".replace("<sup>-", "<sup>−")
     return _text(value)
 
 
