@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -56,6 +58,17 @@ def test_the_page_of_a_run_is_rewritten_in_its_directory_and_fetches_nothing(tmp
     assert charts["Errors"]["curves"][0]["x"] == {"seconds": [0.1, 0.6, 1.1], "steps": [1, 10, 100]}
     assert charts["Terms of the functional, by size"]["curves"][0]["y"] == [-1.0, -0.3, -0.09]
     assert {curve["label"] for curve in charts["Iterations of the linear solves"]["curves"]} == {"u", "φ"}
+
+
+def test_a_report_from_files_does_not_wait_for_jax(tmp_path):
+    directory = solved_run(tmp_path / "run")
+    code = (
+        "import sys; from npdg.cli import app\n"
+        f"app(['report', {str(directory)!r}], standalone_mode=False)\n"
+        "assert 'jax' not in sys.modules and 'matplotlib' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_march_has_curves_of_error_energy_and_residual_against_time(tmp_path):
