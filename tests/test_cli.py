@@ -96,7 +96,7 @@ def test_run_directory_holds_everything(run):
     assert int(rows[-1]["step"]) == 4
     assert float(rows[-1]["rel_l2"]) > 0
     assert float(rows[-1]["residual u"]) >= 0
-    assert (directory / "report.html").exists()
+    assert "npdg solve poisson --dim 2 --steps 4 --seed 7" in (directory / "report.html").read_text()
     assert (directory / "figures" / "slice.png").exists()
 
 

@@ -89,6 +89,7 @@ def test_several_runs_are_compared_in_a_new_file(tmp_path, monkeypatch):
     before = Path("report.html").read_text()
     charts = _charts(before)
     assert [c["label"] for c in charts["Relative L² error"]["curves"]] == ["npdg, seed 0", "npdg, seed 1"]
+    assert [c["shade"] for c in charts["Relative L² error"]["curves"]] == [0, 1]
     assert npdg("report", "one", "two") == 2
     assert Path("report.html").read_text() == before
     assert npdg("report", "one", "two", "--out", "other.html") == 0

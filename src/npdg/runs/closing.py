@@ -1,4 +1,4 @@
-"""What a run leaves for its report when it ends: pictures, slices, a timing of one step, and the page."""
+"""What a run leaves for its report: its command when it begins; slices, a timing and the page when it ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from npdg.solution import Solution
 
 
-def close(directory: Path, solved: Solution | Trajectory, command: str | None) -> Path:
+def begin(directory: Path, command: str) -> None:
+    """Note the command that repeats the run."""
+    _note(directory, {"command": command})
+
+
+def close(directory: Path, solved: Solution | Trajectory) -> Path:
     """Write everything that only a report needs, and the report itself; returns its path."""
     figures = directory / FIGURES
     figures.mkdir(exist_ok=True)
@@ -29,21 +34,24 @@ def close(directory: Path, solved: Solution | Trajectory, command: str | None) -
         plots.finish(plots.slice_figure(solved), figures / "slice.png")
         slices_of(solved).write(figures / SLICES)
         measure = lambda: timing.of_solution(solved)
-    notes: dict[str, Any] = {"command": command} if command else {}
-    if solved.stop_reason != "interrupted":  # who interrupts a run wants it to end; `npdg report` measures then
-        notes["timing"] = measure()
-    return finish(directory, notes)
+    # Who interrupts a run wants it to end; `npdg report` measures then.
+    return finish(directory, {} if solved.stop_reason == "interrupted" else {"timing": measure()})
 
 
 def finish(directory: Path, notes: dict[str, Any]) -> Path:
-    """Write the notes (`command`, `timing`, and `formulas` if the equation has its own), then the page."""
-    (directory / NOTES).write_text(json.dumps(notes, indent=2) + "\n")
+    """Add to the notes (`timing`, and `formulas` if the equation has its own), and write the page."""
+    _note(directory, notes)
     return report.write(read_run(directory))
+
+
+def _note(directory: Path, notes: dict[str, Any]) -> None:
+    known = read_run(directory).notes
+    (directory / NOTES).write_text(json.dumps({**known, **notes}, indent=2) + "\n")
 
 
 def completed(run: Run) -> Run:
     """A run with what its report needs, made now if it is missing and can be."""
     if not report.incomplete(run):
         return run
-    close(run.directory, open_saved(run.directory, None), run.notes.get("command"))
+    close(run.directory, open_saved(run.directory, None))
     return read_run(run.directory)

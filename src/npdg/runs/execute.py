@@ -66,6 +66,7 @@ def _solve(
         directory, pde, request.method, request.preset, request.seed, chosen
     )
     write_config(settings)
+    closing.begin(directory, command)
     title = f"{pde.name} {pde.dim}-D, {request.method}, {settings.precision}"
     with (
         trackers(track, directory, directory.name, _about(pde, request, settings)) as tracking,
@@ -87,7 +88,7 @@ def _solve(
             **request.settings,
         )
     result = store.write_solution(directory, solution)
-    closing.close(directory, solution, command)
+    closing.close(directory, solution)
     return result
 
 
@@ -103,6 +104,7 @@ def _march(
     recipe(implicit_step(evolution), request.method, settings)
     directory = store.new_directory(request.out, _stem(evolution, request.method))
     trajectories.write_config(directory, Trajectory(evolution, request.method, request.preset, settings, request.seed))
+    closing.begin(directory, command)
     title = f"{evolution.name}, {evolution.steps} time steps to t = {evolution.until:g}, {request.method}"
     with (
         trackers(track, directory, directory.name, _about(evolution, request, settings)) as tracking,
@@ -122,7 +124,7 @@ def _march(
             **request.settings,
         )
     result = trajectories.write_result(directory, trajectory)
-    closing.close(directory, trajectory, command)
+    closing.close(directory, trajectory)
     return result
 
 

@@ -96,7 +96,7 @@
       });
     }
 
-    colour(k) { return `var(--c${k % SHADES})`; }
+    colour(k) { return `var(--c${this.data.curves[k].shade % SHADES})`; }
 
     // Points of the shown curves that the present scales can show.
     lines() {
@@ -145,7 +145,7 @@
       node(svg, "text", { x: (box.left + box.right) / 2, y: height - 6, "text-anchor": "middle" }, this.axis);
       for (const line of lines) {
         const path = line.points.map((p, n) => `${n ? "L" : "M"}${X.map(p.x).toFixed(1)} ${Y.map(p.y).toFixed(1)}`).join("");
-        const look = { stroke: this.colour(line.k), "stroke-dasharray": DASHES[Math.floor(line.k / SHADES) % DASHES.length] };
+        const look = { stroke: this.colour(line.k), "stroke-dasharray": DASHES[Math.floor(this.data.curves[line.k].shade / SHADES) % DASHES.length] };
         node(svg, "path", { class: "curve", d: path, ...look });
         if (line.points.length <= 60)
           for (const p of line.points) node(svg, "circle", { cx: X.map(p.x), cy: Y.map(p.y), r: line.points.length > 25 ? 1.8 : 2.8, fill: this.colour(line.k) });

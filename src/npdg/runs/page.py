@@ -18,11 +18,12 @@ BLANK = 65535
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a chart; entries of `y` that are None are gaps."""
+    """One line of a chart; entries of `y` that are None are gaps. `shade` is the number of its colour."""
 
     label: str
     x: Mapping[str, Sequence[float | None]]  # by the name of the axis, such as "seconds" and "steps"
     y: Sequence[float | None]
+    shade: int | None = None
 
 
 @dataclass(frozen=True)
@@ -169,10 +170,11 @@ def _chart(chart: Chart) -> str:
     curves = [
         {
             "label": curve.label,
+            "shade": place if curve.shade is None else curve.shade,
             "x": {name: [_finite(v) for v in values] for name, values in curve.x.items()},
             "y": [_finite(v) for v in curve.y],
         }
-        for curve in chart.curves
+        for place, curve in enumerate(chart.curves)
     ]
     return _drawn("chart", chart.title, {"log": chart.log, "curves": curves})
 
@@ -254,7 +256,7 @@ def _number(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        value = f"{value:.3g}"
+        value = f"{value:.0f}" if 1e3 <= abs(value) < 1e5 else f"{value:.3g}"
     mantissa, e, exponent = str(value).partition("e")
     if e and _is_number(mantissa) and _is_number(exponent):
         return f"{_text(mantissa)}&#8239;×&#8239;10<sup>{int(exponent)}</sup>".replace("<sup>-", "<sup>−")

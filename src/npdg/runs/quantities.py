@@ -107,7 +107,9 @@ def compared(quantities: dict[str, list[Quantity]], groups: Sequence[str]) -> li
             if not lines:
                 continue
             axes = next(iter(lines.values())).x.keys()
-            curves = [Curve(label, curve.x, curve.y) for label, curve in lines.items() if curve.x.keys() == axes]
+            # A run has one colour in all charts.
+            shades = {run: number for number, run in enumerate(quantities)}
+            curves = [Curve(run, line.x, line.y, shades[run]) for run, line in lines.items() if line.x.keys() == axes]
             what = (
                 _named(group, name)
                 if group == "error"

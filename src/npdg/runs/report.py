@@ -111,7 +111,8 @@ def _timing(run: Run, label: str = "") -> list[Part]:
 
 
 def _figures(run: Run) -> dict[str, Any]:
-    found = {LABELS[key]: _figure(run, key) for key in LABELS}
+    named = LABELS | {"rmse": "largest root mean square error", "energy": "energy at the end"}
+    found = {named[key]: _figure(run, key) for key in LABELS}
     return {name: value for name, value in found.items() if value is not None}
 
 

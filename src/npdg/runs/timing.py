@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from npdg.solution import Solution
     from npdg.trajectory import Trajectory
 
-REPEATS, ENOUGH = 5, 0.2  # calls timed, and seconds after which no further one is begun
+REPEATS, ENOUGH = 10, 0.2  # calls timed, and seconds after which no further one is begun
 
 
 def of_solution(solution: Solution) -> dict[str, float] | None:
@@ -81,13 +81,10 @@ def gradients(recipe: Recipe, fields: Fields, samples: Samples) -> dict[str, Arr
 
 
 def _seconds(call: Callable[[], Any]) -> float:
-    """The least of a few calls, the first of which compiles and is not counted."""
+    """The mean of a few calls, the first of which compiles and is not counted."""
     jax.block_until_ready(call())
-    best, began = float("inf"), time.perf_counter()
-    for _ in range(REPEATS):
-        start = time.perf_counter()
+    began, calls = time.perf_counter(), 0
+    while calls < REPEATS and time.perf_counter() - began < ENOUGH:
         jax.block_until_ready(call())
-        best = min(best, time.perf_counter() - start)
-        if time.perf_counter() - began > ENOUGH:
-            break
-    return best
+        calls += 1
+    return (time.perf_counter() - began) / calls

@@ -12,10 +12,13 @@ def solution_sections(run: Run) -> list[Section]:
     """Maps or graphs of the solution, and pictures that were left in the run's directory."""
     sections = []
     if run.slices is not None:
-        slices, names = run.slices, tuple(f"x{_subscript(k + 1)}" for k in run.slices.axes)
+        names = tuple(f"x{_subscript(k + 1)}" for k in run.slices.axes)
         where = f"The plane of {' and '.join(names)} through the centre of the domain." if run.run["dim"] > 2 else ""
-        parts = _graphs(run) if len(slices.axes) == 1 else _maps(run, (names[0], names[1]))
-        sections.append(Section("Solution", parts, where))
+        values, errors = (_graphs(run), []) if len(names) == 1 else _maps(run, (names[0], names[1]))
+        if run.slices.times is None:
+            values, errors = values + errors, []
+        sections = [Section("Solution", values, where)]
+        sections += [Section("Distance to the exact solution", errors)] if errors else []
     if run.pictures:
         sections.append(Section("Pictures", list(run.pictures.values())))
     return sections
@@ -36,7 +39,8 @@ def _graphs(run: Run) -> list[Part]:
     return [Chart("u", beside, log=False), Chart("Distance to the exact solution", errors)]
 
 
-def _maps(run: Run, names: tuple[str, str]) -> list[Part]:
+def _maps(run: Run, names: tuple[str, str]) -> tuple[list[Part], list[Part]]:
+    """Maps of u, beside the exact solution where there is no time, and maps of the error."""
     assert run.slices is not None
     slices, moments = run.slices, _moments(run)
     first, second = slices.coordinates
@@ -44,14 +48,16 @@ def _maps(run: Run, names: tuple[str, str]) -> list[Part]:
     u = slices.u.reshape(shape)
     exact = None if slices.exact is None else slices.exact.reshape(shape)
     low, high = _range(u if exact is None else np.stack([u, exact]))
-    parts: list[Part] = [Map(f"u{m}", first, second, v, names, low, high) for m, v in zip(moments, u, strict=True)]
-    if exact is not None:
-        if slices.times is None:
-            parts += [Map("exact", first, second, exact[0], names, low, high)]
-        errors = abs(u - exact)
-        for moment, values in zip(moments, errors, strict=True):
-            parts.append(Map(f"|u − exact|{moment}", first, second, values, names, 0.0, _range(values)[1], "magma"))
-    return parts
+    values: list[Part] = [Map(f"u{m}", first, second, v, names, low, high) for m, v in zip(moments, u, strict=True)]
+    if exact is None:
+        return values, []
+    if slices.times is None:
+        values.append(Map("exact", first, second, exact[0], names, low, high))
+    errors: list[Part] = [
+        Map(f"|u − exact|{moment}", first, second, error, names, 0.0, _range(error)[1], "magma")
+        for moment, error in zip(moments, abs(u - exact), strict=True)
+    ]
+    return values, errors
 
 
 def _moments(run: Run) -> list[str]:
