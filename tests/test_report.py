@@ -78,7 +78,7 @@ def test_a_march_has_curves_of_error_energy_and_residual_against_time(tmp_path):
     assert charts["Errors"]["curves"][0]["x"] == {"time": [0.0, 0.5, 1.0], "training seconds": [2.0, 4.0, 6.0]}
     assert "Residual of the time steps" in charts
     assert [curve["label"] for curve in charts["u"]["curves"]] == ["u at t = 0", "u at t = 0.5", "u at t = 1"]
-    np.testing.assert_allclose(charts["Distance to the exact solution"]["curves"][0]["y"], 0.1)
+    np.testing.assert_allclose(charts["Distance to the truth"]["curves"][0]["y"], 0.1)
 
 
 def test_several_runs_are_compared_in_a_new_file(tmp_path, monkeypatch):

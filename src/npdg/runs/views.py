@@ -7,6 +7,8 @@ import numpy as np
 from npdg.runs.page import Chart, Curve, Map, Part, Section
 from npdg.runs.reading import Run
 
+TRUTH = "The truth is the exact solution where it is known, or the problem's own reference, with the same time steps."
+
 
 def solution_sections(run: Run) -> list[Section]:
     """Maps or graphs of the solution, and pictures that were left in the run's directory."""
@@ -17,8 +19,9 @@ def solution_sections(run: Run) -> list[Section]:
         values, errors = (_graphs(run), []) if len(names) == 1 else _maps(run, (names[0], names[1]))
         if run.slices.times is None:
             values, errors = values + errors, []
-        sections = [Section("Solution", values, where)]
-        sections += [Section("Distance to the exact solution", errors)] if errors else []
+        graphs_in_time = len(names) == 1 and run.slices.times is not None and run.slices.exact is not None
+        sections = [Section("Solution", values, TRUTH if graphs_in_time else where)]
+        sections += [Section("Distance to the truth", errors, TRUTH)] if errors else []
     if run.pictures:
         sections.append(Section("Pictures", list(run.pictures.values())))
     return sections
@@ -35,8 +38,9 @@ def _graphs(run: Run) -> list[Part]:
         return [Chart("u", curves, log=False)]
     truths = [Curve(f"exact{moment}", x, list(values)) for moment, values in zip(moments, exact, strict=True)]
     errors = [Curve(f"error{moment}", x, list(abs(a - b))) for moment, a, b in zip(moments, u, exact, strict=True)]
-    beside = curves + (truths if run.slices.times is None else [])
-    return [Chart("u", beside, log=False), Chart("Distance to the exact solution", errors)]
+    timeless = slices.times is None
+    distance = f"Distance to the {'exact solution' if timeless else 'truth'}"
+    return [Chart("u", curves + (truths if timeless else []), log=False), Chart(distance, errors)]
 
 
 def _maps(run: Run, names: tuple[str, str]) -> tuple[list[Part], list[Part]]:
@@ -53,8 +57,9 @@ def _maps(run: Run, names: tuple[str, str]) -> tuple[list[Part], list[Part]]:
         return values, []
     if slices.times is None:
         values.append(Map("exact", first, second, exact[0], names, low, high))
+    known = "exact" if slices.times is None else "truth"
     errors: list[Part] = [
-        Map(f"|u − exact|{moment}", first, second, error, names, 0.0, _range(error)[1], "magma")
+        Map(f"|u − {known}|{moment}", first, second, error, names, 0.0, _range(error)[1], "magma")
         for moment, error in zip(moments, abs(u - exact), strict=True)
     ]
     return values, errors
