@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -97,9 +96,7 @@ def test_run_directory_holds_everything(run):
     assert int(rows[-1]["step"]) == 4
     assert float(rows[-1]["rel_l2"]) > 0
     assert float(rows[-1]["residual u"]) >= 0
-    page = (directory / "report.html").read_text()
-    assert page.count("data:image/png") == 2
-    assert not re.search(r"https?:", page)  # nothing is fetched
+    assert "npdg solve poisson --dim 2 --steps 4 --seed 7" in (directory / "report.html").read_text()
     assert (directory / "figures" / "slice.png").exists()
 
 
@@ -162,6 +159,7 @@ SOLVE = ["solve", "poisson"]
         ([*SOLVE, "--seed", "-1"], "seed"),
         ([*SOLVE, "--precision", "float16"], "float32 or float64"),
         ([*SOLVE, "--out", "."], "never overwritten"),
+        ([*SOLVE, "--track", "tensorbord"], "did you mean 'tensorboard'"),
         ([*SOLVE, "--dimm", "3"], "--dim"),
         (["solve"], "PROBLEM"),
         (["slove", "poisson"], "solve"),

@@ -41,7 +41,7 @@ def short():
             steps=30,
             width=24,
             n_interior=400,
-            callbacks=[lambda step: sizes.append(sum(array.nbytes for array in jax.live_arrays()))],
+            callbacks=[lambda number, step: sizes.append(sum(array.nbytes for array in jax.live_arrays()))],
         )
     finally:
         loop._compile = original

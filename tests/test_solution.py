@@ -101,10 +101,11 @@ def test_pictures_are_drawn(solution, tmp_path):
 
 def test_callbacks_see_every_record():
     seen = []
-    solution = npdg.solve(equation(), steps=5, callbacks=[seen.append], **SMALL)
-    assert seen[-1] == solution.history[-1]
-    assert set(seen[-1].errors) == {"rel_l2", "rel_h1"}
-    assert set(seen[-1].terms) == {"residual", "boundary"}
+    callback = lambda step, record: seen.append((step, record))
+    solution = npdg.solve(equation(), steps=5, callbacks=[callback], **SMALL)
+    assert seen[-1] == (5, solution.history[-1])
+    assert set(seen[-1][1].errors) == {"rel_l2", "rel_h1"}
+    assert set(seen[-1][1].terms) == {"residual", "boundary"}
 
 
 def test_divergence_is_a_warning_and_a_stop_reason():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from npdg.measures import Mixture
     from npdg.pair import Pair
     from npdg.pde import PDE, Dirichlet, Neumann
+    from npdg.runs.tracking import tracker
     from npdg.solution import Solution, load, solve
     from npdg.trajectory import Trajectory, march
     from npdg.transportation import TransportSolution, transport
@@ -44,6 +45,7 @@ _HOME = {
     "march": "trajectory",
     "Gaussian": "distributions",
     "GaussianMixture": "distributions",
+    "tracker": "runs.tracking",
     "TransportSolution": "transportation",
     "transport": "transportation",
 }
@@ -72,6 +74,7 @@ __all__ = [
     "normal_derivative",
     "solve",
     "tangential_gradient",
+    "tracker",
     "transport",
 ]
 

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from npdg import cli_results
 from npdg.errors import InputError
 
 DIVERGED, INPUT, FILES, INTERRUPTED = 3, 2, 4, 130
@@ -98,9 +99,13 @@ def solve(
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
     out: Out = None,
     set_: Assignments = None,
+    track: Annotated[
+        list[str] | None, typer.Option(help="Also log to tensorboard, mlflow or wandb.", metavar="SERVICE")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Solve a problem and leave a run directory with its figures, its report and the solution."""
+    from npdg.runs import tracking
     from npdg.runs.config import read_request
 
     values = {
@@ -112,6 +117,7 @@ def solve(
         "steps": steps,
     }
     request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
+    tracking.check(track or [])
     if target.card is not None:
         _candidates(_subject(target), request)
 
@@ -119,13 +125,15 @@ def solve(
 
     console = Console(stderr=as_json)
     interrupt = Interrupt()
-    result = execute.solve(request, target, console, command=_command(), should_stop=interrupt.reason)
+    result = execute.solve(
+        request, target, console, command=_command(), should_stop=interrupt.reason, track=track or []
+    )
     _conclude(console, result, as_json)
 
 
 @app.command()
 def transport(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A .npy or .csv file of points, one a row.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A .npy, .npz or .csv file, one point a row.")],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="Another of the same dimension.")],
     method: Method = "npdg",
     seconds: Annotated[
@@ -139,20 +147,20 @@ def transport(
     as_json: Json = False,
 ) -> None:
     """The optimal map from one set of samples to another, its potential, the distance, and how good they are."""
-    from npdg.runs.config import read_plain, read_samples
+    from npdg.runs.config import read_plain
+    from npdg.runs.points import read_points
     from npdg.transport_settings import choose_transport
 
     values = {"problem": "transport", "method": method, "seconds": seconds, "steps": steps, "seed": seed, "out": out}
     request = read_plain(values, set_ or [], precision)
-    arrays = read_samples("source", source), read_samples("target", target)
+    arrays = read_points(source, None, "source"), read_points(target, None, "target")
     choose_transport("transport", 1, request.method, request.preset, request.settings)
 
     from npdg.pair import Pair
     from npdg.runs import execute
 
     console, interrupt = Console(stderr=as_json), Interrupt()
-    equation = f"the map T that carries {source.name} to {target.name} at the least cost E₀|x − T(x)|²/2"
-    result = execute.transport(request, Pair(*arrays), equation, console, _command(), interrupt.reason)
+    result = execute.transport(request, Pair(*arrays), console, _command(), interrupt.reason)
     _conclude(console, result, as_json)
 
 
@@ -235,6 +243,9 @@ def doctor() -> None:
     from npdg.runs import doctor as check
 
     raise typer.Exit(0 if check.examine(Console()) else 1)
+
+
+cli_results.add_to(app)
 
 
 class Interrupt:

@@ -116,7 +116,7 @@ def solve(
     steps: int | None = None,
     seed: int = 0,
     preset: str = "default",
-    callbacks: Sequence[Callable[[Record], None]] = (),
+    callbacks: Sequence[Callable[[int, Record], None]] = (),
     on_compiled: Callable[[float], None] = lambda seconds: None,
     on_chosen: Callable[[Settings], None] = lambda settings: None,
     should_stop: Callable[[], str | None] = lambda: None,
@@ -125,6 +125,7 @@ def solve(
     """Solve a PDE for some training `seconds` (60 unless `steps` is given) and return a `Solution`.
 
     Every number is chosen for you; keyword arguments such as `width=128` or `precision="float64"` change one.
+    About once a second every callback is called as `callback(step, record)`.
     A run that diverges ends with `stop_reason == "diverged"`, a warning, and the last finite field.
     """
     if not isinstance(pde, PDE):
@@ -168,10 +169,10 @@ def load(path: str | Path, pde: Any = None) -> Any:
     return readers[store.kind_of(Path(path))](Path(path), pde)
 
 
-def call_all(callbacks: Sequence[Callable[[Record], None]], record: Record) -> None:
-    """Tell every callback."""
+def call_all(callbacks: Sequence[Callable[[int, Record], None]], record: Record) -> None:
+    """Tell every callback the step and its record."""
     for callback in callbacks:
-        callback(record)
+        callback(record.step, record)
 
 
 def check_budget(seconds: float | None, steps: int | None, seed: int) -> None:

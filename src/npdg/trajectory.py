@@ -46,12 +46,16 @@ class Trajectory:
 
     def __call__(self, t: float, x: Any) -> np.ndarray:
         """u at time t and the points `x (n, d)`, or one point `(d,)`; linear in t between two kept times."""
+        return self.evaluate(self.at(t), x)
+
+    def evaluate(self, function: Callable[[Array], Array], x: Any) -> np.ndarray:
+        """Any function of one point at the points `x (n, d)`, or at one point `(d,)`, in the precision of u."""
         points = np.asarray(x, dtype=self.precision)
         if points.ndim not in (1, 2) or points.shape[-1] != self.evolution.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.evolution.dim}).")
         with precision(self.precision):
-            u, batch = self.at(t), jnp.asarray(points)
-            return np.asarray(u(batch) if batch.ndim == 1 else jax.vmap(u)(batch))
+            batch = jnp.asarray(points)
+            return np.asarray(function(batch) if batch.ndim == 1 else jax.vmap(function)(batch))
 
     def at(self, t: float) -> Callable[[Array], Array]:
         """u at time t as a function of one point."""
@@ -122,14 +126,15 @@ def march(
     times: Sequence[float] | None = None,
     seed: int = 0,
     preset: str = "default",
-    callbacks: Sequence[Callable[[TimeStep], None]] = (),
+    callbacks: Sequence[Callable[[int, TimeStep], None]] = (),
     should_stop: Callable[[], str | None] = lambda: None,
     **settings: Any,
 ) -> Trajectory:
     """March an `Evolution` by implicit Euler and return a `Trajectory` with the solutions at `times` (all by default).
 
     A time step ends when its residual is below `tolerance`, when that no longer falls, after `steps` training steps,
-    or with its part of the training `seconds`, if given. A march that diverges ends there, with a warning.
+    or with its part of the training `seconds`, if given. A march that diverges ends there, with a warning. After every
+    time step every callback is called as `callback(number, step)`.
     """
     if not isinstance(evolution, Evolution):
         raise InputError(f"evolution: {type(evolution).__name__} is not allowed; give an npdg.Evolution.")
@@ -149,7 +154,7 @@ def march(
                 trajectory.times.append(step.time)
                 trajectory.fields.append(u)
             for callback in callbacks:
-                callback(step)
+                callback(step.number, step)
     if trajectory.stop_reason == "diverged":
         warnings.warn(f"diverged: {trajectory.detail}", RuntimeWarning, stacklevel=2)
     return trajectory

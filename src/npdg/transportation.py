@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,23 +49,23 @@ class TransportSolution:
 
     def map(self, x: Any) -> np.ndarray:
         """T at the points `x (n, d)`, or at one point `(d,)`."""
-        return self._evaluate(lambda p: carried(self.fields, self.settings, p), x)
+        return self._evaluate(_maps, x)
 
     def potential(self, y: Any) -> np.ndarray:
         """φ at the points `y (n, d)`, or at one point `(d,)`."""
-        return self._evaluate(self.fields["phi"], y)
+        return self._evaluate(_potentials, y)
 
     def inverse(self, y: Any) -> np.ndarray:
         """The inverse map y + ∇φ(y)."""
-        return self._evaluate(lambda p: p + jax.grad(self.fields["phi"])(p), y)
+        return self._evaluate(_inverses, y)
 
-    def _evaluate(self, function: Callable[[Array], Array], x: Any) -> np.ndarray:
+    def _evaluate(self, function: Callable[[Fields, Array, int], Array], x: Any) -> np.ndarray:
         points = np.asarray(x, dtype=self.precision)
         if points.ndim not in (1, 2) or points.shape[-1] != self.pair.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pair.dim}).")
         with precision(self.precision):
-            batch = jnp.asarray(points)
-            return np.asarray(function(batch) if batch.ndim == 1 else jax.jit(jax.vmap(function))(batch))
+            values = np.asarray(function(self.fields, jnp.asarray(np.atleast_2d(points)), rounds(self.settings)))
+        return values[0] if points.ndim == 1 else values
 
     @property
     def precision(self) -> str:
@@ -146,7 +147,7 @@ def transport(
     seed: int = 0,
     preset: str = "default",
     true_map: Map | None = None,
-    callbacks: Sequence[Callable[[Record], None]] = (),
+    callbacks: Sequence[Callable[[int, Record], None]] = (),
     should_stop: Callable[[], str | None] = lambda: None,
     **settings: Any,
 ) -> TransportSolution:
@@ -176,7 +177,7 @@ def carry(
     steps: int | None = None,
     seed: int = 0,
     preset: str = "default",
-    callbacks: Sequence[Callable[[Record], None]] = (),
+    callbacks: Sequence[Callable[[int, Record], None]] = (),
     on_compiled: Callable[[float], None] = lambda seconds: None,
     on_fields: Callable[[Fields], None] = lambda fields: None,
     should_stop: Callable[[], str | None] = lambda: None,
@@ -222,29 +223,44 @@ def carry(
     )
 
 
-def carried(fields: Fields, settings: TransportSettings, x: Array) -> Array:
-    """Where the map that is handed out takes a point: T, refined where the settings say so."""
-    return refined(fields["phi"], x, fields["T"](x), FINAL_ROUNDS if settings.refine else 0)
+def rounds(settings: TransportSettings) -> int:
+    """Steps of the refinement in the map that is handed out: none where the settings have none."""
+    return FINAL_ROUNDS if settings.refine else 0
 
 
-def meter(pair: Pair, settings: TransportSettings) -> Callable[[Any], dict[str, float]]:
+# Compiled once for all solutions of the same networks.
+@partial(jax.jit, static_argnums=2)
+def _maps(fields: Fields, x: Array, rounds: int) -> Array:
+    return jax.vmap(lambda p: refined(fields["phi"], p, fields["T"](p), rounds))(x)
+
+
+@partial(jax.jit, static_argnums=2)
+def _potentials(fields: Fields, y: Array, rounds: int) -> Array:
+    return jax.vmap(fields["phi"])(y)
+
+
+@partial(jax.jit, static_argnums=2)
+def _inverses(fields: Fields, y: Array, rounds: int) -> Array:
+    return jax.vmap(lambda p: p + jax.grad(fields["phi"])(p))(y)
+
+
+def meter(pair: Pair, settings: TransportSettings) -> Callable[[State], dict[str, float]]:
     """A function of the state that measures the map on a few thousand points: errors where the truth is known, the
     gap between cost and dual value, the sliced distance of T#ρ₀ to ρ₁."""
     first, second = jax.random.split(jax.random.key(2))
     x, y = pair.source.sample(first, LIVE_POINTS).x, pair.target.sample(second, LIVE_POINTS).x
-    count = min(len(x), len(y))
-    x, y = x[:count], y[:count]
+    least = min(len(x), len(y))
+    x, y = x[:least], y[:least]
     at, images = (x, None) if pair.truth is None else pair.truth(LIVE_POINTS)
     points = jnp.asarray(at, x.dtype)
 
-    @jax.jit
-    def measured(fields: Fields) -> tuple[Array, Array, Array, Array]:
-        pushed = jax.vmap(lambda p: carried(fields, settings, p))
-        potential = jax.vmap(fields["phi"])
-        return pushed(x), pushed(points), potential(pushed(x)), potential(y)
+    count = rounds(settings)
 
-    def evaluate(state: Any) -> dict[str, float]:
-        pushed, there, before, after = (np.asarray(a) for a in measured(state.fields))
+    def evaluate(state: State) -> dict[str, float]:
+        fields = state.fields
+        image = _maps(fields, x, count)
+        before, after = np.asarray(_potentials(fields, image, count)), np.asarray(_potentials(fields, y, count))
+        pushed, there = np.asarray(image), np.asarray(_maps(fields, points, count))
         cost = float(np.mean(np.sum((np.asarray(x) - pushed) ** 2, axis=1))) / 2
         errors = {} if images is None else scores.map_errors(there, images, np.asarray(at), pair.variance)
         gap = float(np.mean(after) - np.mean(before))

@@ -56,7 +56,7 @@ def test_trajectory_of_the_authors_code():
         find("poisson").build(10),
         preset="paper",
         steps=25,
-        callbacks=[lambda record: errors.update({record.step: record.errors["rel_l2"]})],
+        callbacks=[lambda step, record: errors.update({step: record.errors["rel_l2"]})],
     )
     assert 2.4e-2 <= solution.error(20_000).rel_l2 <= 4.5e-2
     late = [record.iterations for record in solution.history[5:]]

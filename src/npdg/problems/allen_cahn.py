@@ -137,6 +137,22 @@ def paper(method: str, dim: int, epsilon: float = 0.1, **schedule: Any) -> dict[
     return npdg | ({"pd-adam": rates(1e-3, 1e-3)}.get(method, {}))
 
 
+def formulas(
+    dim: int, epsilon: float = 0.1, until: float | None = None, time_steps: int | None = None
+) -> tuple[str, ...]:
+    """The equation as it is set in a report."""
+    until, time_steps = _schedule(dim, epsilon, until, time_steps)
+    box = rf"(0,2)^{{{dim}}}" if dim > 1 else "(0,2)"
+    start = {1: r"(1 - \cos π(x-1)) \, \cos π(x-1)", 2: r"\tanh(10 \, (\frac{1}{2} - |x - (1,1)|))"}[dim]
+    change = r"\frac{∂u}{∂t} = ε Δu - \frac{u^3 - u}{ε}"
+    boundary = rf"\frac{{∂u}}{{∂n}} = 0 \quad \text{{on }} ∂{box}"
+    return (
+        rf"{change} \quad \text{{in }} {box}, \quad {boundary}",
+        rf"u(x, 0) = {start}",
+        rf"ε = {epsilon:g}, \quad t ≤ {until:g} \quad \text{{in }} {time_steps} \text{{ steps}}",
+    )
+
+
 def _card(dim: int) -> Card:
     start = {1: "(1 − cos π(x−1)) cos π(x−1)", 2: "tanh((½ − |x − (1,1)|)/0.1)"}[dim]
     return Card(
@@ -154,6 +170,7 @@ def _card(dim: int) -> Card:
         dims=lambda d: d == dim,
         dims_text=str(dim),
         kind="evolution",
+        formulas=formulas,
     )
 
 

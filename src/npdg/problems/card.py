@@ -34,6 +34,7 @@ class Card:
     `options` are choices of the equation itself, set like settings (`--set variant=mild`): the names to choose from,
     the first being the default, or a `Number`. `build(dim, **options)` gives a `PDE`, an `Evolution` or a `Pair`, by
     `kind`.
+    `formulas(dim, **options)` are the lines of the equation for a report, in the TeX of `runs.mathml`.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Card:
     dims: Callable[[int], bool] = lambda dim: True
     dims_text: str = "a whole number from 1 to 1000"
     kind: Literal["equation", "evolution", "transport"] = "equation"
+    formulas: Callable[..., tuple[str, ...]] | None = None
 
     def check_dim(self, dim: int) -> int:
         """The dimension, or an `InputError` if this problem does not take it."""

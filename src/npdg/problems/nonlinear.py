@@ -69,6 +69,13 @@ def paper(method: str, dim: int) -> dict[str, Any]:
     return npdg | others.get(method, {})
 
 
+def formulas(dim: int, variant: str = "strong") -> tuple[str, ...]:
+    """The equation as it is set in a report."""
+    equation = {"strong": r"\frac{1}{2}|∇u|^2 + V = Δu", "mild": r"\frac{1}{20}|∇u|^2 + Δu = V"}[variant]
+    domain = rf"\text{{in }} |x| < 3, \, x ∈ ℝ^{{{dim}}}"
+    return rf"{equation} \quad {domain}, \quad u = 0 \quad \text{{on }} |x| = 3", r"u^* = \cos(\frac{π}{2}|x|)"
+
+
 CARD = Card(
     name="nonlinear",
     title="a nonlinear elliptic equation on a ball",
@@ -77,4 +84,5 @@ CARD = Card(
     build=build,
     paper=paper,
     options={"variant": ("strong", "mild")},
+    formulas=formulas,
 )

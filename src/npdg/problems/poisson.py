@@ -78,6 +78,19 @@ def paper(method: str, dim: int) -> dict[str, Any]:
     return npdg | others.get(method, {})
 
 
+def formulas(dim: int, solution: str = "sines") -> tuple[str, ...]:
+    """The equation as it is set in a report."""
+    total = rf"∑_{{k=1}}^{{{dim}}}"
+    exact = {
+        "sines": rf"{total} \sin(\frac{{π}}{{2}} x_k)",
+        "cosines": rf"{total} \cos(π x_k)",
+        "paraboloid": r"|x|^2",
+        "packet": rf"\exp(-|x-c|^2) \, \sin({total} x_k)",
+    }[solution]
+    cube = rf"(0,1)^{{{dim}}}"
+    return rf"-Δu = f \quad \text{{in }} {cube}, \quad u = u^* \quad \text{{on }} ∂{cube}", rf"u^* = {exact}"
+
+
 CARD = Card(
     name="poisson",
     title="Poisson's equation on the unit cube",
@@ -87,4 +100,5 @@ CARD = Card(
     build=build,
     paper=paper,
     options={"solution": SOLUTIONS},
+    formulas=formulas,
 )

@@ -71,6 +71,12 @@ def mixture(dim: int, weights: str = "equal") -> "Pair":
     )
 
 
+def formulas(dim: int, **options: str) -> tuple[str, ...]:
+    """The saddle as it is set in a report."""
+    del dim, options
+    return (r"\sup_φ \inf_T E_{ρ_0}[\frac{1}{2} |x - T(x)|^2 + φ(T(x))] - E_{ρ_1}[φ(y)]",)
+
+
 CARDS = (
     Card(
         name="ot-1d",
@@ -81,6 +87,7 @@ CARDS = (
         dims=lambda dim: dim == 1,
         dims_text="1",
         kind="transport",
+        formulas=formulas,
     ),
     Card(
         name="ot-gaussian",
@@ -90,6 +97,7 @@ CARDS = (
         build=gaussians,
         options={"pair": ("paper", "rotated")},
         kind="transport",
+        formulas=formulas,
     ),
     Card(
         name="ot-mixture",
@@ -101,5 +109,6 @@ CARDS = (
         dims=lambda dim: dim >= 2,
         dims_text="a whole number from 2 to 1000",
         kind="transport",
+        formulas=formulas,
     ),
 )

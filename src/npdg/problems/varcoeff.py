@@ -65,6 +65,15 @@ def paper(method: str, dim: int) -> dict[str, Any]:
     return npdg | others.get(method, {})
 
 
+def formulas(dim: int) -> tuple[str, ...]:
+    """The equation as it is set in a report."""
+    cube = rf"(-1,1)^{{{dim}}}"
+    return (
+        rf"-\div(κ ∇u) = -\Tr(Λ^{{-1}}) κ - |x|^2 \quad \text{{in }} {cube}, \quad u = u^* \quad \text{{on }} ∂{cube}",
+        r"κ = \frac{1}{2}(x^⊤ Λ x + 1), \quad Λ = \diag(1, 4, 1, 4, …), \quad u^* = \frac{1}{2} x^⊤ Λ^{-1} x",
+    )
+
+
 CARD = Card(
     name="varcoeff",
     title="an elliptic equation with a variable coefficient on a cube",
@@ -75,4 +84,5 @@ CARD = Card(
     paper=paper,
     dims=lambda dim: dim % 2 == 0,
     dims_text="an even number from 2 to 1000",
+    formulas=formulas,
 )

@@ -107,7 +107,7 @@ class Album:
     def see(self, fields: Fields) -> None:
         self.latest = fields
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, step: int, record: Record) -> None:
         if record.seconds >= 0.97 * self.seconds * (len(self.kept) + 1) / SNAPSHOTS:
             self.kept.append((record.seconds, self.latest))
 

@@ -75,32 +75,6 @@ def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> T
     return Target(None, (Path(path), name), dim, {})
 
 
-def read_samples(side: str, path: Path) -> Any:
-    """The array of samples in a .npy or .csv file, or an `InputError`; a .csv may have a line of names."""
-    import numpy as np
-
-    if path.suffix not in (".npy", ".csv"):
-        raise InputError(f"{side}: {str(path)!r} is not allowed; give a .npy or .csv file of points, one a row.")
-    if not path.is_file():
-        raise InputError(f"{side}: the file {str(path)!r} does not exist; give a .npy or .csv file of points.")
-    try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        with path.open() as file:
-            first = file.readline().replace(",", " ").split()
-        return np.loadtxt(path, delimiter=",", skiprows=0 if _numeric(first) else 1, ndmin=2)
-    except ValueError as error:
-        raise InputError(f"{side}: {str(path)!r} is not an array of numbers: {str(error).splitlines()[0]}") from None
-
-
-def _numeric(words: list[str]) -> bool:
-    try:
-        [float(word) for word in words]
-    except ValueError:
-        return False
-    return True
-
-
 def _assignment(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not (key and equals and value):

@@ -48,7 +48,7 @@ class Display:
         else:
             self.console.print(self.status, highlight=False)
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, step: int, record: Record) -> None:
         self.rows.append(record)
         if self.live:
             self.live.update(self._render())

@@ -22,6 +22,7 @@ from npdg.errors import InputError
 from npdg.loop import Record
 from npdg.problems import CARDS
 from npdg.runs.config import to_toml
+from npdg.runs.reading import CONFIG, ENVIRONMENT, METRICS, RESULT
 from npdg.settings import Settings, parse
 
 if TYPE_CHECKING:
@@ -31,13 +32,7 @@ if TYPE_CHECKING:
 from npdg.polish import as_float64
 from npdg.solution import Solution
 
-ARRAYS, CONFIG, RESULT, METRICS, ENVIRONMENT = (
-    "solution.npz",
-    "config.toml",
-    "result.json",
-    "metrics.csv",
-    "env.json",
-)
+ARRAYS = "solution.npz"
 
 
 NOT_ERRORS = ("step", "seconds", "term", "iterations", "residual")  # the first words of the other columns
@@ -68,7 +63,7 @@ class MetricsFile:
         self.path = directory / METRICS
         self.columns: list[str] | None = None
 
-    def __call__(self, record: Record) -> None:
+    def __call__(self, step: int, record: Record) -> None:
         row = _row(record)
         first = self.columns is None
         # The stages of a run may report different terms; the first one names the columns.
@@ -111,7 +106,7 @@ def save(solution: Solution, path: Path) -> Path:
     metrics = MetricsFile(directory)
     for record in solution.history:
         if record.errors or solution.pde.exact is None:
-            metrics(record)
+            metrics(record.step, record)
     write_solution(directory, solution)
     return directory
 

@@ -35,11 +35,11 @@ COLUMNS: tuple[str, ...] = (
 )
 
 
-def metrics_file(directory: Path) -> Callable[[TimeStep], None]:
+def metrics_file(directory: Path) -> Callable[[int, TimeStep], None]:
     """A metrics.csv with one line a time step, complete after every line."""
     path = directory / store.METRICS
 
-    def write(step: TimeStep) -> None:
+    def write(number: int, step: TimeStep) -> None:
         first = not path.exists()
         with path.open("a", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
@@ -86,7 +86,7 @@ def save(trajectory: Trajectory, path: Path) -> Path:
     write_config(directory, trajectory)
     write = metrics_file(directory)
     for step in trajectory.steps:
-        write(step)
+        write(step.number, step)
     write_result(directory, trajectory)
     return directory
 
@@ -146,6 +146,8 @@ def load(directory: Path, evolution: Evolution | None) -> Trajectory:
     with precision(settings.precision):
         template = methods.primal(evolution.first, settings, jax.random.key(0))
         count = store.count_arrays(directory, "['times']")
-        arrays = store.fill({"times": [0.0] * count, "fields": [template] * count}, directory / store.ARRAYS)
-    times = [float(time) for time in arrays["times"]]
-    return Trajectory(evolution, run["method"], run["preset"], settings, run["seed"], steps, times, arrays["fields"])
+        fields = store.fill({"fields": [template] * count}, directory / store.ARRAYS)["fields"]
+    with precision("float64"):  # a time rounded to float32 may be past the last one
+        found = store.fill({"times": [0.0] * count}, directory / store.ARRAYS)["times"]
+    times = [float(time) for time in found]
+    return Trajectory(evolution, run["method"], run["preset"], settings, run["seed"], steps, times, fields)

@@ -33,7 +33,7 @@ def save(solution: TransportSolution, path: Path) -> Path:
     metrics = store.MetricsFile(directory)
     for record in solution.history:
         if record.errors:
-            metrics(record)
+            metrics(record.step, record)
     write_result(directory, solution)
     return directory
 
