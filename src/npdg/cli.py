@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from npdg.errors import InputError
+from npdg.runs.signals import EXIT_CODES, Interrupt
 
-DIVERGED, INPUT, FILES, INTERRUPTED = 3, 2, 4, 130
+DIVERGED, INPUT, FILES = 3, 2, 4
 
 app = typer.Typer(
     name="npdg",
@@ -86,17 +86,35 @@ def show(
 
 @app.command()
 def solve(
-    problem: Problem,
+    problem: Annotated[
+        str | None, typer.Argument(metavar="PROBLEM", help="A name from `npdg list`, or FILE.py:NAME.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A TOML file such as a run's config.toml; options given here go first.", metavar="FILE"),
+    ] = None,
     dim: Dim = None,
-    method: Method = "npdg",
-    preset: Preset = "default",
+    method: Annotated[str | None, typer.Option(help="A method from `npdg list` (npdg).", metavar="M")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="default, or paper for the paper's own setting.", metavar="P")
+    ] = None,
     seconds: Annotated[
         str | None,
         typer.Option(help="Training seconds (60 if no steps are given; a march goes to its tolerance).", metavar="S"),
     ] = None,
     steps: Annotated[str | None, typer.Option(help="Training steps; in a march, of a time step.", metavar="N")] = None,
-    seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
+    until: Annotated[
+        str | None,
+        typer.Option(help="Stop early: rel_l2=1e-3, rel_h1=…, residual=… or plateau.", metavar="WHEN"),
+    ] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of the networks and the samples (0).", metavar="K")] = None,
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
+    rollbacks: Annotated[
+        str | None, typer.Option(help="After a fault, go back and damp more, up to K ≤ 3 times (0).", metavar="K")
+    ] = None,
+    checkpoint_seconds: Annotated[
+        str | None, typer.Option(help="Training seconds from checkpoint to checkpoint (15).", metavar="S")
+    ] = None,
     out: Out = None,
     set_: Assignments = None,
     as_json: Json = False,
@@ -112,8 +130,13 @@ def solve(
         "preset": preset,
         "seconds": seconds,
         "steps": steps,
+        "until": until,
+        "seed": seed,
+        "rollbacks": rollbacks,
+        "checkpoint_seconds": checkpoint_seconds,
+        "out": out,
     }
-    request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
+    request, target = read_request(values, set_ or [], precision, config)
     if target.card is not None:
         assert target.dim is not None
         march = target.options if target.card.kind == "evolution" else None
@@ -122,17 +145,27 @@ def solve(
     from npdg.runs import execute
 
     console = Console(stderr=as_json)
-    interrupt = Interrupt()
-    result = execute.solve(request, target, console, command=_command(), should_stop=interrupt.reason)
-    if as_json:
-        print(json.dumps(result))
-    else:
-        _summary(console, result)
-    if result["stop_reason"] == "diverged":
-        _complain(f"diverged: {result['detail']}")
-        raise typer.Exit(DIVERGED)
-    if result["stop_reason"] == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    result = execute.solve(request, target, console, command=_command(), should_stop=Interrupt().reason)
+    _end(console, result, as_json)
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")],
+    seconds: Annotated[str | None, typer.Option(help="Another total of training seconds.", metavar="S")] = None,
+    steps: Annotated[str | None, typer.Option(help="Another total of training steps.", metavar="N")] = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped or killed, from its newest whole checkpoint to its budget or a larger one."""
+    from npdg.runs.resumption import read_run
+
+    request, target = read_run(run, seconds, steps)
+
+    from npdg.runs import execute
+
+    console = Console(stderr=as_json)
+    result = execute.resume(run, request, target, console, should_stop=Interrupt().reason)
+    _end(console, result, as_json)
 
 
 @app.command()
@@ -172,8 +205,8 @@ def compare(
     else:
         console.print(comparison.table(result))
         console.print(f"curves: {result['run_dir']}/curves.png", highlight=False, soft_wrap=True)
-    if result["stop_reason"] == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    if interrupt.asked:
+        raise typer.Exit(EXIT_CODES[interrupt.asked])
 
 
 @app.command()
@@ -205,7 +238,7 @@ def reproduce(
     interrupt = Interrupt()
     run(TARGETS[target], scale, out, Console(), interrupt.reason)
     if interrupt.asked:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(EXIT_CODES[interrupt.asked])
 
 
 @app.command()
@@ -214,22 +247,6 @@ def doctor() -> None:
     from npdg.runs import doctor as check
 
     raise typer.Exit(0 if check.examine(Console()) else 1)
-
-
-class Interrupt:
-    """Ctrl-C ends the run after the present chunk; a second one leaves at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        signal.signal(signal.SIGINT, self._handle)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-    def reason(self) -> str | None:
-        return "interrupted" if self.asked else None
 
 
 def main() -> None:
@@ -251,7 +268,7 @@ def _guarded(run: Callable[[], Any]) -> int:
         _complain(f"cannot write or read {error.filename or 'a file'}: {error.strerror or error}")
         return FILES
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        return EXIT_CODES["interrupted"]
 
 
 def _complain(message: str) -> None:
@@ -276,6 +293,20 @@ def _describe(target: Any) -> tuple[str, int, str, dict[str, Any] | None]:
 
 def _command() -> str:
     return shlex.join(["npdg", *sys.argv[1:]])
+
+
+def _end(console: Console, result: dict[str, Any], as_json: bool) -> None:
+    """Say how a run ended, and leave with the exit code of that."""
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _summary(console, result)
+    reason = result["stop_reason"]
+    if reason == "diverged":
+        _complain(f"diverged: {result['detail']}")
+        raise typer.Exit(DIVERGED)
+    if reason in EXIT_CODES:
+        raise typer.Exit(EXIT_CODES[reason])
 
 
 def _summary(console: Console, result: dict[str, Any]) -> None:

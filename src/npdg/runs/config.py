@@ -1,6 +1,9 @@
-"""What the command line asks for, checked before jax is imported."""
+"""What a run is asked for, from a configuration file and the command line; checked before jax is imported."""
 
+import hashlib
+import json
 import math
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,23 +13,37 @@ from pydantic import BaseModel, ConfigDict, Field
 from npdg.errors import InputError, unknown
 from npdg.problems import CARDS, find
 from npdg.problems.card import Card
-from npdg.settings import METHODS, PRESETS, parse
+from npdg.settings import METHODS, PRESETS, Settings, default_presets, parse
+from npdg.stopping import read_until
+
+TABLES = ("run", "options", "settings")
+ELSEWHERE = frozenset({"out", "settings"})  # parts of a request that are not in the table [run]
 
 
 class Request(BaseModel):
-    """One run as asked for; numbers may still be text here and are converted or refused."""
+    """One run as asked for; numbers may still be text here and are converted or refused.
+
+    `sha256` is that of the user's file when the configuration was written.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    problem: str
+    problem: Annotated[str, Field(description="a name from `npdg list`, or FILE.py:NAME")]
+    sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$", description="64 hexadecimal digits")] = None
     dim: Annotated[int | None, Field(ge=1, le=1000, description="a whole number from 1 to 1000")] = None
-    method: str = "npdg"
-    preset: str = "default"
+    method: Annotated[str, Field(description="a method from `npdg list`")] = "npdg"
+    preset: Annotated[str, Field(description="a preset from `npdg list`")] = "default"
     seconds: Annotated[float | None, Field(gt=0, description="a positive number of seconds")] = None
     steps: Annotated[int | None, Field(ge=1, le=10**9, description="a whole number of at least 1")] = None
+    until: Annotated[str | None, Field(description="rel_l2=1e-3, rel_h1=…, residual=… or plateau")] = None
     seed: Annotated[int, Field(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")] = 0
+    rollbacks: Annotated[int, Field(ge=0, le=3, description="a whole number from 0 to 3")] = 0
+    checkpoint_seconds: Annotated[float, Field(ge=0, description="a number of at least 0")] = 15.0
     out: Path | None = None
     settings: dict[str, Any] = {}
+
+
+RUN_KEYS = tuple(key for key in Request.model_fields if key not in ELSEWHERE)
 
 
 @dataclass(frozen=True)
@@ -39,20 +56,94 @@ class Target:
     options: dict[str, str]
 
 
-def read_request(values: dict[str, Any], assignments: list[str], precision: str | None) -> tuple[Request, Target]:
-    """A checked request and its target, from command-line text."""
-    settings = dict(_assignment(text) for text in assignments)
-    if precision is not None:
-        settings["precision"] = precision
+def read_request(
+    values: dict[str, Any], assignments: list[str], precision: str | None, config: Path | None = None
+) -> tuple[Request, Target]:
+    """A checked request and its target: what the command line says, over what the file says."""
     given = {key: value for key, value in values.items() if value is not None}
-    request = parse(Request, {**given, "settings": settings})
+    tables = {table: {} for table in TABLES} if config is None else read_tables(config)
+    run = tables["run"]
+    if {"seconds", "steps"} & given.keys():  # a budget replaces a budget
+        run = {key: value for key, value in run.items() if key not in ("seconds", "steps")}
+    if "problem" in given:
+        run = {key: value for key, value in run.items() if key != "sha256"}
+    if "problem" not in {**run, **given}:
+        raise InputError("problem: none was given; give PROBLEM, or --config FILE with one in its table [run].")
+    own = dict(_assignment(text) for text in assignments)
+    if precision is not None:
+        own["precision"] = precision
+    request = parse(Request, {**run, **given})
     if request.method not in METHODS:
         raise unknown("method", request.method, METHODS)
     if request.preset not in PRESETS:
         raise unknown("preset", request.preset, PRESETS)
-    target = read_target(request.problem, request.dim, settings)
-    left = {key: value for key, value in settings.items() if key not in target.options}
+    if request.until is not None:
+        read_until(request.until)
+    target = read_target(request.problem, request.dim, {**tables["options"], **own})
+    if target.file is not None and "problem" not in given:
+        check_file(request)
+    for key in tables["options"]:
+        if key not in target.options:
+            raise unknown("option", key, target.options)
+    left = {**tables["settings"], **{key: value for key, value in own.items() if key not in target.options}}
+    _check_settings(left)
     return request.model_copy(update={"settings": left}), target
+
+
+def read_tables(path: Path) -> dict[str, dict[str, Any]]:
+    """The tables of a configuration file, with keys that are known."""
+    try:
+        found = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise InputError(f"config: {str(path)!r} cannot be read: {error.strerror}; give a TOML file.") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"config: {str(path)!r} is not TOML: {str(error) or 'it is nested too deeply'}.") from None
+    for table, content in found.items():
+        if table not in TABLES:
+            if table in RUN_KEYS:
+                raise InputError(f"{table}: it stands outside of a table; put it under [run].")
+            raise unknown("table", table, TABLES)
+        if not isinstance(content, dict):
+            raise InputError(f"{table}: {content!r} is not allowed; give a table [{table}].")
+    tables = {table: found.get(table, {}) for table in TABLES}
+    for key in tables["run"]:
+        if key not in RUN_KEYS:
+            raise unknown("run", key, RUN_KEYS)
+    for key in tables["settings"]:
+        if key not in Settings.model_fields:
+            raise unknown("setting", key, Settings.model_fields)
+    return tables
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """Refuse unknown names and impossible values; what depends on the problem's dimension is seen later."""
+    for key in settings:
+        if key not in Settings.model_fields:
+            raise unknown("setting", key, Settings.model_fields)
+    parse(Settings, {**default_presets("npdg", 2)[0], **settings})
+
+
+def check_file(request: Request) -> None:
+    """Refuse a user's file that a configuration names unless it is the one that the configuration was written with.
+
+    A file is Python code: a configuration alone, which may come from anywhere, does not run one.
+    """
+    path = request.problem.rpartition(":")[0]
+    if request.sha256 is None:
+        raise InputError(
+            f"problem: {request.problem!r} is Python code, which a configuration alone does not run; give it on the "
+            f"command line too: npdg solve {request.problem} --config FILE."
+        )
+    if digest(Path(path)) != request.sha256:
+        raise InputError(
+            f"problem: {path!r} has changed since this configuration was written; restore it, or start anew with "
+            f"npdg solve {request.problem}."
+        )
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> Target:
@@ -62,7 +153,7 @@ def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> T
         options, _ = card.take_options(assignments)
         return Target(card, None, card.check_dim(card.default_dim if dim is None else dim), options)
     path, _, name = problem.rpartition(":")
-    if not path.endswith(".py") or not name.isidentifier():
+    if not path.endswith(".py") or not name.isidentifier() or "\0" in path:
         raise InputError(f"problem: {problem!r} is not allowed; give FILE.py:NAME, such as my_pde.py:pde.")
     if not Path(path).is_file():
         raise InputError(f"problem: the file {path!r} does not exist; give FILE.py:NAME or one of {', '.join(CARDS)}.")
@@ -102,5 +193,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, (int, float)):
         assert math.isfinite(value)
         return repr(value)
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    # The escapes of JSON are those of TOML, which also wants one for DEL.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

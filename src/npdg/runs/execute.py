@@ -1,23 +1,50 @@
 """A run from the command line: build the equation, make its directory, solve with a display, write everything."""
 
+import shlex
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from npdg.errors import InputError
 from npdg.evolution import Evolution, implicit_step
 from npdg.loop import Record
 from npdg.marching import TimeStep
 from npdg.methods import recipe
 from npdg.pde import PDE
-from npdg.presets import choose
+from npdg.presets import candidates
 from npdg.problems.user import load_file
-from npdg.runs import report, store, time_plots, trajectories
+from npdg.runs import lock, place, report, store, time_plots, trajectories
 from npdg.runs.config import Request, Target
 from npdg.runs.display import Display
+from npdg.runs.place import Place
+from npdg.runs.signals import EXIT_CODES
+from npdg.runs.snapshots import keep_march, keep_run
+from npdg.settings import Settings
 from npdg.solution import solve as solve_pde
-from npdg.trajectory import Trajectory, march, marching_settings
+from npdg.stopping import read_until, stopping_rule
+from npdg.trajectory import march, marching_settings
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What surrounds a run: the terminal, the command that was given, and whether to stop."""
+
+    console: Console
+    command: str
+    should_stop: Callable[[], str | None]
+
+    def note(self, sentence: str) -> None:
+        """A line for the person at the terminal."""
+        self.console.print(sentence, highlight=False, soft_wrap=True)
+
+    def stopped(self, reason: str, directory: Path) -> None:
+        """If a run was asked to stop, say how it goes on; its checkpoint is written, its report is still to come."""
+        if reason in EXIT_CODES:
+            self.note(f"{reason}; go on with: npdg resume {shlex.quote(str(directory))}")
 
 
 def build(target: Target) -> tuple[PDE | Evolution, str]:
@@ -36,25 +63,59 @@ def solve(
 ) -> dict[str, Any]:
     """Carry out a request and return the result that is also in `result.json`."""
     problem, equation = build(target)
-    if isinstance(problem, Evolution):
-        return _march(request, problem, equation, console, command, should_stop)
-    return _solve(request, problem, equation, console, command, should_stop)
+    options = _options(request, problem)  # refuses what cannot be done before anything is written
+    directory = store.new_directory(request.out, _stem(problem, request.method))
+    with lock.held(directory):
+        where = place.new(directory, request, target, problem)
+        where.write_config(options[0] if len(options) == 1 or request.steps is not None else None)
+        where.write_environment(options[0].precision)
+        return _carry_out(where, options[0], equation, Scene(console, command, should_stop))
 
 
-def _solve(
-    request: Request, pde: PDE, equation: str, console: Console, command: str, should_stop: Callable[[], str | None]
+def resume(
+    directory: Path, request: Request, target: Target, console: Console, *, should_stop: Callable[[], str | None]
 ) -> dict[str, Any]:
-    settings = choose(pde.name, pde.dim, request.method, request.preset, request.settings)
-    recipe(pde, request.method, settings)  # refuses what the method cannot take before anything is written
-    seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
+    """Go on with a run in its own directory, to the budget of the request."""
+    problem, equation = build(target)
+    options = _options(request, problem)
+    scene = Scene(console, f"npdg solve --config {directory / store.CONFIG}", should_stop)
+    with lock.held(directory):
+        where = place.reopen(directory, request, target, problem, lambda text: scene.note(f"resume: {text}"))
+        if len(options) == 1 or request.steps is not None:
+            where.write_config(options[0])
+        return _carry_out(where, options[0], equation, scene)
 
-    directory = store.new_directory(request.out, _stem(pde, request.method))
-    write_config = lambda chosen: store.write_config(
-        directory, pde, request.method, request.preset, request.seed, chosen
-    )
-    write_config(settings)
+
+def _options(request: Request, problem: PDE | Evolution) -> list[Settings]:
+    """The settings that a run may use, or an `InputError` if there are none."""
+    if isinstance(problem, Evolution):
+        if request.until is not None:
+            raise InputError("until: a march ends at its last time; set tolerance=1e-4, say, for each of its steps.")
+        if request.rollbacks:
+            raise InputError("rollbacks: a march has none; leave it out.")
+        settings = marching_settings(problem, request.method, request.preset, request.settings)
+        recipe(implicit_step(problem), request.method, settings)
+        return [settings]
+    if request.until is not None:
+        stopping_rule(read_until(request.until), request.method, exact=problem.exact is not None)
+    options = candidates(problem.name, problem.dim, request.method, request.preset, request.settings)
+    recipe(problem, request.method, options[0])
+    return options
+
+
+def _carry_out(where: Place, settings: Settings, equation: str, scene: Scene) -> dict[str, Any]:
+    if isinstance(where.problem, Evolution):
+        return _march(where, where.problem, settings, equation, scene)
+    return _solve(where, where.problem, settings, equation, scene)
+
+
+def _solve(where: Place, pde: PDE, settings: Settings, equation: str, scene: Scene) -> dict[str, Any]:
+    request, directory = where.request, where.directory
+    seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
     title = f"{pde.name} {pde.dim}-D, {request.method}, {settings.precision}"
-    with Display(console, title, seconds, request.steps) as display, warnings.catch_warnings():
+    history = store.history(directory)
+    keep = keep_run(where.writer(), where.past, history)
+    with Display(scene.console, title, seconds, request.steps) as display, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # divergence is reported by the exit code and one line
         solution = solve_pde(
             pde,
@@ -63,31 +124,26 @@ def _solve(
             steps=request.steps,
             seed=request.seed,
             preset=request.preset,
+            until=request.until,
+            rollbacks=request.rollbacks,
             callbacks=[store.MetricsFile(directory), display],
             on_compiled=display.on_compiled,
-            on_chosen=write_config,
-            should_stop=should_stop,
+            on_chosen=where.write_config,
+            on_note=scene.note,
+            should_stop=scene.should_stop,
+            keep=keep,
             **request.settings,
         )
+    scene.stopped(solution.stop_reason, directory)
     result = store.write_solution(directory, solution)
-    report.write(directory, solution, result, equation, command)
+    report.write(directory, solution, result, equation, scene.command)
     return result
 
 
-def _march(
-    request: Request,
-    evolution: Evolution,
-    equation: str,
-    console: Console,
-    command: str,
-    should_stop: Callable[[], str | None],
-) -> dict[str, Any]:
-    settings = marching_settings(evolution, request.method, request.preset, request.settings)
-    recipe(implicit_step(evolution), request.method, settings)
-    directory = store.new_directory(request.out, _stem(evolution, request.method))
-    trajectories.write_config(directory, Trajectory(evolution, request.method, request.preset, settings, request.seed))
+def _march(where: Place, evolution: Evolution, settings: Settings, equation: str, scene: Scene) -> dict[str, Any]:
+    request, directory = where.request, where.directory
     title = f"{evolution.name}, {evolution.steps} time steps to t = {evolution.until:g}, {request.method}"
-    with Display(console, title, request.seconds, evolution.steps) as display, warnings.catch_warnings():
+    with Display(scene.console, title, request.seconds, evolution.steps) as display, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         trajectory = march(
             evolution,
@@ -97,12 +153,14 @@ def _march(
             seed=request.seed,
             preset=request.preset,
             callbacks=[trajectories.metrics_file(directory), _shown_by(display)],
-            should_stop=should_stop,
+            should_stop=scene.should_stop,
+            keep=keep_march(where.writer(), where.past),
             **request.settings,
         )
+    scene.stopped(trajectory.stop_reason, directory)
     result = trajectories.write_result(directory, trajectory)
     figures = {"march": report.Picture("Solutions, errors and energy", time_plots.trajectory_figure(trajectory))}
-    report.write_page(directory, evolution, settings, result, equation, command, figures)
+    report.write_page(directory, evolution, settings, result, equation, scene.command, figures)
     return result
 
 
@@ -121,7 +179,7 @@ def _shown_by(display: Display) -> Callable[[TimeStep], None]:
                 step.number,
                 spent,
                 {"t": step.time},
-                {"u": len(step.history)},
+                {"u": step.steps},
                 {"u": step.residual},
                 {name: value for name, value in measured.items() if value is not None},
             )
