@@ -99,7 +99,9 @@ def test_the_last_two_and_the_best_are_kept(tmp_path):
         folder.write(step, merit, {}, ARRAYS)
     assert [int(p.stem[5:]) for p in sorted(folder.directory.iterdir())] == [2, 4, 5]
     again = Folder(folder.directory)
-    assert again.newest()[0].facts["step"] == 5
+    found, _ = again.newest()
+    assert found is not None
+    assert found.facts["step"] == 5
     again.write(6, 0.05, {}, ARRAYS)
     assert [int(p.stem[5:]) for p in sorted(folder.directory.iterdir())] == [5, 6]
 

@@ -69,7 +69,9 @@ def initial(recipe: Recipe, seed: int) -> State:
     start, key = jax.random.split(jax.random.key(seed))
     fields = dict(recipe.start(start))
     rules = {name: recipe.rules[name].init(f) for name, f in fields.items() if name in recipe.rules}
-    return State(fields, rules, key, jnp.zeros((), int))
+    # Types that do not depend on how a number was made, so that a state read from a file compiles to the same program.
+    strong = jax.tree.map(lambda leaf: lax.convert_element_type(leaf, np.dtype(leaf.dtype)), rules)
+    return State(fields, strong, key, jnp.zeros((), int))
 
 
 def step(recipe: Recipe, state: State) -> tuple[State, Info]:
@@ -211,6 +213,7 @@ def run(
         began = time.perf_counter()
         new_state, infos, finite = jax.block_until_ready(chunk(outcome.state, count))
         spent = time.perf_counter() - began
+        infos = jax.tree.map(np.asarray, infos)  # indexing arrays of jax would compile
         outcome.state = new_state
         done = int(new_state.step) - taken
         per_step = spent / max(done, 1)
@@ -273,18 +276,17 @@ def _without_key(state: State) -> State:
 
 def _finite(tree: Any) -> Array:
     leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+    return jnp.all(jnp.asarray([jnp.all(jnp.isfinite(leaf)) for leaf in leaves], bool))
 
 
 def _records(infos: Info, count: int, taken: int, seconds: float, per_step: float) -> list[Record]:
-    host = jax.tree.map(np.asarray, infos)
     return [
         Record(
             step=taken + k + 1,
             seconds=seconds + (k + 1) * per_step,
-            terms={name: float(values[k]) for name, values in host.terms.items()},
-            iterations={name: int(move.iterations[k]) for name, move in host.moves.items()},
-            residuals={name: float(move.residual[k]) for name, move in host.moves.items()},
+            terms={name: float(values[k]) for name, values in infos.terms.items()},
+            iterations={name: int(move.iterations[k]) for name, move in infos.moves.items()},
+            residuals={name: float(move.residual[k]) for name, move in infos.moves.items()},
             errors={},
         )
         for k in range(count)

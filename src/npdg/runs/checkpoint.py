@@ -80,7 +80,13 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def read(path: Path) -> Checkpoint:
     """One checkpoint, or `Damaged`."""
-    return Checkpoint(path, *unpack(path.read_bytes()))
+    checkpoint = Checkpoint(path, *unpack(path.read_bytes()))
+    number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+    facts = {key: checkpoint.facts.get(key, 0) for key in ("step", "seconds", "compile_seconds", "rollbacks")}
+    facts["merit"] = checkpoint.facts.get("merit") or 0
+    if not all(map(number, facts.values())) or not isinstance(checkpoint.facts.get("run", {}), dict):
+        raise Damaged("its facts are not those of a run")
+    return checkpoint
 
 
 @dataclass

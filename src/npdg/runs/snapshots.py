@@ -126,11 +126,14 @@ def keep_march(writer: Writer, past: Checkpoint | None) -> MarchKeep:
     def restore(trajectory: Trajectory, template: State) -> State | None:
         if past is None:
             return None
-        kept = len(past.facts["times"])
+        kept = len(past.facts.get("times", ()))
         shape = {"state": template, "fields": [template.fields["u"]] * kept}
         filled = from_arrays(shape, past.arrays, past.path)
-        trajectory.steps += [TimeStep(**{**report, "history": []}) for report in past.facts["reports"]]
-        trajectory.times += [float(time) for time in past.facts["times"]]
+        try:
+            trajectory.steps += [TimeStep(**{**report, "history": []}) for report in past.facts["reports"]]
+            trajectory.times += [float(time) for time in past.facts["times"]]
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"run: {past.path} is not the checkpoint of a march.") from None
         trajectory.fields += filled["fields"]
         return filled["state"]
 
