@@ -109,9 +109,6 @@ def read_tables(path: Path) -> dict[str, dict[str, Any]]:
     for key in tables["run"]:
         if key not in RUN_KEYS:
             raise unknown("run", key, RUN_KEYS)
-    for key in tables["settings"]:
-        if key not in Settings.model_fields:
-            raise unknown("setting", key, Settings.model_fields)
     return tables
 
 

@@ -63,6 +63,7 @@ def solve(
 ) -> dict[str, Any]:
     """Carry out a request and return the result that is also in `result.json`."""
     problem, equation = build(target)
+    request = _with_budget(request, problem)
     options = _options(request, problem)  # refuses what cannot be done before anything is written
     directory = store.new_directory(request.out, _stem(problem, request.method))
     with lock.held(directory):
@@ -77,13 +78,24 @@ def resume(
 ) -> dict[str, Any]:
     """Go on with a run in its own directory, to the budget of the request."""
     problem, equation = build(target)
+    request = _with_budget(request, problem)
     options = _options(request, problem)
     scene = Scene(console, f"npdg solve --config {directory / store.CONFIG}", should_stop)
     with lock.held(directory):
-        where = place.reopen(directory, request, target, problem, lambda text: scene.note(f"resume: {text}"))
+        warn = lambda text: scene.note(f"resume: {text}")
+        where = place.reopen(directory, request, target, problem, warn)
+        if changed := where.changed(options[0]):
+            warn(f"{', '.join(changed)} in config.toml is not what the checkpoint had; the run goes on with it")
         if len(options) == 1 or request.steps is not None:
             where.write_config(options[0])
         return _carry_out(where, options[0], equation, scene)
+
+
+def _with_budget(request: Request, problem: PDE | Evolution) -> Request:
+    """A march goes to its tolerance; an equation has a minute unless told otherwise."""
+    if isinstance(problem, Evolution) or request.seconds is not None or request.steps is not None:
+        return request
+    return request.model_copy(update={"seconds": 60.0})
 
 
 def _options(request: Request, problem: PDE | Evolution) -> list[Settings]:
@@ -111,16 +123,19 @@ def _carry_out(where: Place, settings: Settings, equation: str, scene: Scene) ->
 
 def _solve(where: Place, pde: PDE, settings: Settings, equation: str, scene: Scene) -> dict[str, Any]:
     request, directory = where.request, where.directory
-    seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
     title = f"{pde.name} {pde.dim}-D, {request.method}, {settings.precision}"
-    history = store.history(directory)
-    keep = keep_run(where.writer(), where.past, history)
-    with Display(scene.console, title, seconds, request.steps) as display, warnings.catch_warnings():
+    writer = where.writer()
+
+    def choose(chosen: Settings) -> None:
+        where.write_config(chosen)
+        writer.facts["settings"] = chosen.model_dump()
+
+    with Display(scene.console, title, request.seconds, request.steps) as display, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # divergence is reported by the exit code and one line
         solution = solve_pde(
             pde,
             request.method,
-            seconds=seconds,
+            seconds=request.seconds,
             steps=request.steps,
             seed=request.seed,
             preset=request.preset,
@@ -128,10 +143,10 @@ def _solve(where: Place, pde: PDE, settings: Settings, equation: str, scene: Sce
             rollbacks=request.rollbacks,
             callbacks=[store.MetricsFile(directory), display],
             on_compiled=display.on_compiled,
-            on_chosen=where.write_config,
+            on_chosen=choose,
             on_note=scene.note,
             should_stop=scene.should_stop,
-            keep=keep,
+            keep=keep_run(writer, where.past, store.history(directory)),
             **request.settings,
         )
     scene.stopped(solution.stop_reason, directory)
@@ -141,7 +156,8 @@ def _solve(where: Place, pde: PDE, settings: Settings, equation: str, scene: Sce
 
 
 def _march(where: Place, evolution: Evolution, settings: Settings, equation: str, scene: Scene) -> dict[str, Any]:
-    request, directory = where.request, where.directory
+    request, directory, writer = where.request, where.directory, where.writer()
+    writer.facts["settings"] = settings.model_dump()
     title = f"{evolution.name}, {evolution.steps} time steps to t = {evolution.until:g}, {request.method}"
     with Display(scene.console, title, request.seconds, evolution.steps) as display, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -154,7 +170,7 @@ def _march(where: Place, evolution: Evolution, settings: Settings, equation: str
             preset=request.preset,
             callbacks=[trajectories.metrics_file(directory), _shown_by(display)],
             should_stop=scene.should_stop,
-            keep=keep_march(where.writer(), where.past),
+            keep=keep_march(writer, where.past),
             **request.settings,
         )
     scene.stopped(trajectory.stop_reason, directory)

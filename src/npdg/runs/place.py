@@ -69,6 +69,12 @@ class Place:
         if not (self.directory / store.ENVIRONMENT).exists():
             store.write_environment(self.directory, precision)
 
+    def changed(self, settings: Settings) -> list[str]:
+        """Settings that are not those that the checkpoint was written with."""
+        was = {} if self.past is None else self.past.facts.get("settings", {})
+        now = settings.model_dump()
+        return [key for key in was if was[key] != now.get(key)]
+
     def writer(self) -> Writer:
         """What writes the run's checkpoints."""
         spent = None if self.past is None else float(self.past.facts["seconds"])
