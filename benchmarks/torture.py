@@ -263,9 +263,8 @@ def terminations(scratch: Scratch, count: int) -> str:
 def full_disks(scratch: Scratch, levels: int) -> str:
     """Runs that meet a full disk, at several levels of it."""
     good, codes = 0, []
-    content = len(_checkpoint(scratch))
     for level in range(levels):
-        room = int(4096 + (level + 0.5) * 3 * content)
+        room = int(8192 * 1.5**level)  # from not even a configuration to all but the report
         with _small_disk(scratch.directory / f"disk-{level}", room) as (place, limit):
             code, _, error = scratch.run(*SOLVE, "--out", str(place / "run"), preexec_fn=limit)
             whole = [path for path in (place / "run" / "checkpoints").glob("*.checkpoint") if not _damaged(path)]
@@ -326,8 +325,9 @@ class Trap:
         return (Path.touch, (self.path,))
 
 
-def hostile_files(scratch: Scratch, _: int) -> str:
+def hostile_files(scratch: Scratch, count: int) -> str:
     """Checkpoints and configurations that try to run code."""
+    del count  # there is one list of them
     sprung = scratch.directory / "sprung"
     trap = pickle.dumps(Trap(sprung))
     evil = scratch.directory / "evil.py"
