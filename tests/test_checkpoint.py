@@ -89,6 +89,10 @@ def test_a_file_with_the_right_digest_runs_no_code_and_asks_for_no_memory(tmp_pa
         with pytest.raises(Damaged):
             unpack(content)
     assert not (tmp_path / "sprung").exists()
+    for facts in (b'{"arrays": []}', b'{"arrays": [], "step": "__import__"}', b'{"arrays": [], "step": 1, "run": 2}'):
+        (tmp_path / "step").write_bytes(signed(facts))
+        with pytest.raises(Damaged, match="facts"):
+            checkpoint.read(tmp_path / "step")
     with pytest.raises(TypeError, match="object"):
         pack({}, {"a": np.array([Trap(tmp_path)], dtype=object)})
 

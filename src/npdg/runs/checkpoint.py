@@ -82,8 +82,8 @@ def read(path: Path) -> Checkpoint:
     """One checkpoint, or `Damaged`."""
     checkpoint = Checkpoint(path, *unpack(path.read_bytes()))
     number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
-    facts = {key: checkpoint.facts.get(key, 0) for key in ("step", "seconds", "compile_seconds", "rollbacks")}
-    facts["merit"] = checkpoint.facts.get("merit") or 0
+    facts = {key: checkpoint.facts.get(key, 0) for key in ("seconds", "compile_seconds", "rollbacks")}
+    facts |= {"step": checkpoint.facts.get("step"), "merit": checkpoint.facts.get("merit") or 0}
     if not all(map(number, facts.values())) or not isinstance(checkpoint.facts.get("run", {}), dict):
         raise Damaged("its facts are not those of a run")
     return checkpoint

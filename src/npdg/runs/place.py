@@ -77,7 +77,7 @@ class Place:
 
     def writer(self) -> Writer:
         """What writes the run's checkpoints."""
-        spent = None if self.past is None else float(self.past.facts["seconds"])
+        spent = None if self.past is None else float(self.past.facts.get("seconds", 0))
         return Writer(self.folder, self.request.checkpoint_seconds, {"run": self.identity}, spent)
 
     def _sha256(self) -> str | None:
@@ -106,7 +106,7 @@ def reopen(
         warn("there is no checkpoint; the run starts anew from its config.toml")
     else:
         for key, value in json.loads(json.dumps(place.identity)).items():
-            if (was := past.facts["run"].get(key)) != value:
+            if (was := past.facts.get("run", {}).get(key)) != value:
                 raise InputError(
                     f"{key}: config.toml says {value!r}, and the checkpoint was written with {was!r}; restore it, or "
                     "start another run with npdg solve --config."

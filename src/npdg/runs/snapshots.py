@@ -89,8 +89,7 @@ def keep_run(writer: Writer, past: Checkpoint | None, history: list[Record]) -> 
         if past is None:
             return None
         state = from_arrays(template, past.arrays, past.path)
-        facts = past.facts
-        spent, compiled = float(facts["seconds"]), float(facts["compile_seconds"])
+        spent, compiled = (float(past.facts.get(key, 0)) for key in ("seconds", "compile_seconds"))
         return Outcome(state, "seconds", seconds=spent, compile_seconds=compiled, history=history)
 
     def between(outcome: Outcome) -> None:
@@ -110,7 +109,7 @@ def keep_run(writer: Writer, past: Checkpoint | None, history: list[Record]) -> 
         between(outcome)
         writer.flush()
 
-    return Keep(restore, between, trained, 0 if past is None else int(past.facts["rollbacks"]))
+    return Keep(restore, between, trained, 0 if past is None else int(past.facts.get("rollbacks", 0)))
 
 
 def merit_of(record: Record) -> float | None:
