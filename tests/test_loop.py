@@ -142,7 +142,9 @@ def test_divergence_stops_at_the_step_names_the_culprit_and_keeps_the_last_finit
     assert outcome.stop_reason == "diverged"
     assert int(outcome.state.step) < 50
     assert f"in step {int(outcome.state.step) + 1}" in outcome.detail
-    assert re.match(r"the (term|gradient|Gram solve|update) .*(u|phi|psi|pairing|energy|penalty)", outcome.detail)
+    assert re.match(
+        r"(the|a) (term|gradient|Gram solve|Gram product|update) .*(u|phi|psi|pairing|energy|penalty)", outcome.detail
+    )
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(outcome.state.fields))
     assert len(outcome.history) == int(outcome.state.step)
 
@@ -155,8 +157,7 @@ def test_nan_in_the_source_is_found_and_named(dual):
     before = initial(recipe, 0)
     outcome = run(recipe, before, steps=100)
     assert outcome.stop_reason == "diverged"
-    assert ("'residual'" if dual == "exact" else "'pairing'") in outcome.detail
-    assert int(outcome.state.step) < 20
+    assert outcome.detail.startswith("the source was not finite in step 1;")
     np.testing.assert_array_equal(split(outcome.state.fields["u"])[0], split(before.fields["u"])[0])
 
 

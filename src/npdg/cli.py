@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,8 +13,9 @@ from rich.table import Table
 
 from npdg import cli_results
 from npdg.errors import InputError
+from npdg.runs.signals import EXIT_CODES, Interrupt
 
-DIVERGED, INPUT, FILES, INTERRUPTED = 3, 2, 4, 130
+DIVERGED, INPUT, FILES = 3, 2, 4
 
 app = typer.Typer(
     name="npdg",
@@ -86,17 +86,35 @@ def show(
 
 @app.command()
 def solve(
-    problem: Problem,
+    problem: Annotated[
+        str | None, typer.Argument(metavar="PROBLEM", help="A name from `npdg list`, or FILE.py:NAME.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A TOML file such as a run's config.toml; options given here go first.", metavar="FILE"),
+    ] = None,
     dim: Dim = None,
-    method: Method = "npdg",
-    preset: Preset = "default",
+    method: Annotated[str | None, typer.Option(help="A method from `npdg list` (npdg).", metavar="M")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="default, or paper for the paper's own setting.", metavar="P")
+    ] = None,
     seconds: Annotated[
         str | None,
         typer.Option(help="Training seconds (60 if no steps are given; a march goes to its tolerance).", metavar="S"),
     ] = None,
     steps: Annotated[str | None, typer.Option(help="Training steps; in a march, of a time step.", metavar="N")] = None,
-    seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
+    until: Annotated[
+        str | None,
+        typer.Option(help="Stop early: rel_l2=1e-3, rel_h1=…, residual=…, plateau, uvp=….", metavar="WHEN"),
+    ] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of the networks and the samples (0).", metavar="K")] = None,
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
+    rollbacks: Annotated[
+        str | None, typer.Option(help="After a fault, go back and damp more, up to K ≤ 3 times (0).", metavar="K")
+    ] = None,
+    checkpoint_seconds: Annotated[
+        str | None, typer.Option(help="Training seconds from checkpoint to checkpoint (15).", metavar="S")
+    ] = None,
     out: Out = None,
     set_: Assignments = None,
     track: Annotated[
@@ -115,8 +133,13 @@ def solve(
         "preset": preset,
         "seconds": seconds,
         "steps": steps,
+        "until": until,
+        "seed": seed,
+        "rollbacks": rollbacks,
+        "checkpoint_seconds": checkpoint_seconds,
+        "out": out,
     }
-    request, target = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
+    request, target = read_request(values, set_ or [], precision, config)
     tracking.check(track or [])
     if target.card is not None:
         _candidates(_subject(target), request)
@@ -124,11 +147,10 @@ def solve(
     from npdg.runs import execute
 
     console = Console(stderr=as_json)
-    interrupt = Interrupt()
     result = execute.solve(
-        request, target, console, command=_command(), should_stop=interrupt.reason, track=track or []
+        request, target, console, command=_command(), should_stop=Interrupt().reason, track=track or []
     )
-    _conclude(console, result, as_json)
+    _end(console, result, as_json)
 
 
 @app.command()
@@ -140,6 +162,7 @@ def transport(
         str | None, typer.Option(help="Training seconds (60 if no steps are given).", metavar="S")
     ] = None,
     steps: Annotated[str | None, typer.Option(help="Training steps.", metavar="N")] = None,
+    until: Annotated[str | None, typer.Option(help="Stop early: sliced_w2=0.05.", metavar="WHEN")] = None,
     seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
     precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
     out: Out = None,
@@ -147,21 +170,40 @@ def transport(
     as_json: Json = False,
 ) -> None:
     """The optimal map from one set of samples to another, its potential, the distance, and how good they are."""
-    from npdg.runs.config import read_plain
+    from npdg.runs.config import read_request
     from npdg.runs.points import read_points
     from npdg.transport_settings import choose_transport
 
-    values = {"problem": "transport", "method": method, "seconds": seconds, "steps": steps, "seed": seed, "out": out}
-    request = read_plain(values, set_ or [], precision)
-    arrays = read_points(source, None, "source"), read_points(target, None, "target")
+    for side, path in (("source", source), ("target", target)):
+        read_points(path, None, side)
+    values = {"problem": f"{source},{target}", "method": method, "seconds": seconds, "steps": steps, "until": until}
+    request, pair = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
     choose_transport("transport", 1, request.method, request.preset, request.settings)
 
-    from npdg.pair import Pair
     from npdg.runs import execute
 
-    console, interrupt = Console(stderr=as_json), Interrupt()
-    result = execute.transport(request, Pair(*arrays), console, _command(), interrupt.reason)
-    _conclude(console, result, as_json)
+    console = Console(stderr=as_json)
+    result = execute.solve(request, pair, console, command=_command(), should_stop=Interrupt().reason)
+    _end(console, result, as_json)
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")],
+    seconds: Annotated[str | None, typer.Option(help="Another total of training seconds.", metavar="S")] = None,
+    steps: Annotated[str | None, typer.Option(help="Another total of training steps.", metavar="N")] = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run that was stopped or killed, from its newest whole checkpoint to its budget or a larger one."""
+    from npdg.runs.resumption import read_run
+
+    request, target = read_run(run, seconds, steps)
+
+    from npdg.runs import execute
+
+    console = Console(stderr=as_json)
+    result = execute.resume(run, request, target, console, should_stop=Interrupt().reason)
+    _end(console, result, as_json)
 
 
 @app.command()
@@ -201,8 +243,8 @@ def compare(
     else:
         console.print(comparison.table(result))
         console.print(f"curves: {result['run_dir']}/curves.png", highlight=False, soft_wrap=True)
-    if result["stop_reason"] == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    if interrupt.asked:
+        raise typer.Exit(EXIT_CODES[interrupt.asked])
 
 
 @app.command()
@@ -234,7 +276,7 @@ def reproduce(
     interrupt = Interrupt()
     run(TARGETS[target], scale, out, Console(), interrupt.reason)
     if interrupt.asked:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(EXIT_CODES[interrupt.asked])
 
 
 @app.command()
@@ -246,22 +288,6 @@ def doctor() -> None:
 
 
 cli_results.add_to(app)
-
-
-class Interrupt:
-    """Ctrl-C ends the run after the present chunk; a second one leaves at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        signal.signal(signal.SIGINT, self._handle)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-    def reason(self) -> str | None:
-        return "interrupted" if self.asked else None
 
 
 def main() -> None:
@@ -283,7 +309,7 @@ def _guarded(run: Callable[[], Any]) -> int:
         _complain(f"cannot write or read {error.filename or 'a file'}: {error.strerror or error}")
         return FILES
     except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+        return EXIT_CODES["interrupted"]
 
 
 def _complain(message: str) -> None:
@@ -327,17 +353,18 @@ def _command() -> str:
     return shlex.join(["npdg", *sys.argv[1:]])
 
 
-def _conclude(console: Console, result: dict[str, Any], as_json: bool) -> None:
-    """Print a result, and leave with the code that its end asks for."""
+def _end(console: Console, result: dict[str, Any], as_json: bool) -> None:
+    """Say how a run ended, and leave with the exit code of that."""
     if as_json:
         print(json.dumps(result))
     else:
         _summary(console, result)
-    if result["stop_reason"] == "diverged":
+    reason = result["stop_reason"]
+    if reason == "diverged":
         _complain(f"diverged: {result['detail']}")
         raise typer.Exit(DIVERGED)
-    if result["stop_reason"] == "interrupted":
-        raise typer.Exit(INTERRUPTED)
+    if reason in EXIT_CODES:
+        raise typer.Exit(EXIT_CODES[reason])
 
 
 def _summary(console: Console, result: dict[str, Any]) -> None:

@@ -17,8 +17,9 @@ from jax import Array, lax
 
 from npdg.fields import Extrapolated, Field, split
 from npdg.gram import gram
+from npdg.krylov import Status
 from npdg.rules import Move, Rule, View
-from npdg.saddle import Fields, Player, Saddle, total
+from npdg.saddle import Fields, OnePoint, Player, Saddle, Samples, total
 
 CAPACITY = 256  # steps that one chunk may report
 
@@ -28,6 +29,8 @@ class Recipe:
     """All that a run needs: the saddle, starting fields, a rule per player, batch sizes, extrapolation ω.
 
     With `resample` off, every step sees the same samples. `repeats`: how often a player moves in a step, if not once.
+    `given`: functions of a point that are data of the problem, by name, each with the measure it is read on; a fault
+    is traced to them.
     """
 
     saddle: Saddle
@@ -37,6 +40,7 @@ class Recipe:
     omega: float = 0.0
     resample: bool = True
     repeats: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[str, tuple[str, OnePoint]] = field(default_factory=dict)
 
 
 class State(eqx.Module):
@@ -52,10 +56,12 @@ class State(eqx.Module):
 
 
 class Info(NamedTuple):
-    """What a step reports and never reads: the terms of L by name, and how each player moved."""
+    """What a step reports and never reads: the terms of L by name, how each player moved, and whether what the step
+    was given (samples, source, boundary data) was finite."""
 
     terms: dict[str, Array]
     moves: dict[str, Move]
+    sound: dict[str, Array]
 
 
 def initial(recipe: Recipe, seed: int) -> State:
@@ -63,7 +69,9 @@ def initial(recipe: Recipe, seed: int) -> State:
     start, key = jax.random.split(jax.random.key(seed))
     fields = dict(recipe.start(start))
     rules = {name: recipe.rules[name].init(f) for name, f in fields.items() if name in recipe.rules}
-    return State(fields, rules, key, jnp.zeros((), int))
+    # Types that do not depend on how a number was made, so that a state read from a file compiles to the same program.
+    strong = jax.tree.map(lambda leaf: lax.convert_element_type(leaf, np.dtype(leaf.dtype)), rules)
+    return State(fields, strong, key, jnp.zeros((), int))
 
 
 def step(recipe: Recipe, state: State) -> tuple[State, Info]:
@@ -110,7 +118,21 @@ def step(recipe: Recipe, state: State) -> tuple[State, Info]:
     supremum = lambda: total({name: saddle.value({**old, **duals}, samples, name) for name in duals})
     primals = {p.name: moves_of(p, {**old, **ahead}, supremum) for p in saddle.players if p.sense < 0}
     moved = {name: field for name, field in {**old, **duals, **primals}.items() if name in state.fields}
-    return State(moved, rules, state.key, state.step + 1), Info(terms, moves)
+    return State(moved, rules, state.key, state.step + 1), Info(terms, moves, _sound(recipe, state.fields, samples))
+
+
+def _sound(recipe: Recipe, fields: Fields, samples: Samples) -> dict[str, Array]:
+    """By name, whether the samples and the data of the problem on them are finite."""
+    given = {
+        name: jax.vmap(lambda point, function=function: function(fields, point))(samples[over])
+        for name, (over, function) in recipe.given.items()
+        if over in samples
+    }
+    return {name: _finite(values) for name, values in {**_named(samples), **given}.items()}
+
+
+def _named(samples: Samples) -> dict[str, Any]:
+    return {f"a sample of the {name}": points for name, points in samples.items()}
 
 
 def _ahead(new: Field, old: Field, omega: float) -> Field:
@@ -142,6 +164,7 @@ class Outcome:
     compile_seconds: float = 0.0
     history: list[Record] = field(default_factory=list)
     program: Program | None = None
+    rollbacks: int = 0
 
 
 def run(
@@ -157,11 +180,13 @@ def run(
     on_record: Callable[[Record], None] = lambda record: None,
     should_stop: Callable[[], str | None] = lambda: None,
     enough: Callable[[Sequence[Record]], str | None] = lambda history: None,
+    on_state: Callable[[Outcome], None] = lambda outcome: None,
     chunk_seconds: float = 1.0,
     chunk_steps: int | None = None,
 ) -> Outcome:
     """Run until the training seconds or steps are used up, `should_stop` or `enough` (which sees the history) gives a
-    reason, a player is stuck, or it diverges. A chunk is `chunk_steps`, or as many as take `chunk_seconds`.
+    reason, a player is stuck, or it diverges. A chunk is `chunk_steps`, or as many as take `chunk_seconds`; after each,
+    `on_state` gets what has come out so far.
 
     Compilation and `evaluate` are not counted as training seconds. A run is continued by handing over its state, the
     seconds `spent` so far, and its `program`, which is not compiled again.
@@ -188,6 +213,7 @@ def run(
         began = time.perf_counter()
         new_state, infos, finite = jax.block_until_ready(chunk(outcome.state, count))
         spent = time.perf_counter() - began
+        infos = jax.tree.map(np.asarray, infos)  # indexing arrays of jax would compile
         outcome.state = new_state
         done = int(new_state.step) - taken
         per_step = spent / max(done, 1)
@@ -200,6 +226,7 @@ def run(
         records[-1] = records[-1]._replace(errors=evaluate(outcome.state))
         outcome.history += records
         on_record(records[-1])
+        on_state(outcome)
         if stuck := [name for name, move in infos.moves.items() if bool(move.stuck[done - 1])]:
             outcome.stop_reason, outcome.detail = "stalled", _lament(infos, stuck[0], done - 1, taken + done)
             return outcome
@@ -226,6 +253,7 @@ def _compile(recipe: Recipe, state: State) -> Program:
             new, info = step(recipe, state)
             # A player that carries a field answers for it: a rule that took a bad step back reports that it is well.
             finite = _finite(new.fields) & _finite([info.moves[name] for name in new.rules])
+            finite &= jnp.all(jnp.stack(list(info.sound.values())))
             kept = jax.tree.map(lambda a, b: jnp.where(finite, a, b), _without_key(new), _without_key(state))
             reports = jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), reports, info)
             stuck = jnp.any(jnp.stack([move.stuck for move in info.moves.values()]))
@@ -248,18 +276,17 @@ def _without_key(state: State) -> State:
 
 def _finite(tree: Any) -> Array:
     leaves = [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+    return jnp.all(jnp.asarray([jnp.all(jnp.isfinite(leaf)) for leaf in leaves], bool))
 
 
 def _records(infos: Info, count: int, taken: int, seconds: float, per_step: float) -> list[Record]:
-    host = jax.tree.map(np.asarray, infos)
     return [
         Record(
             step=taken + k + 1,
             seconds=seconds + (k + 1) * per_step,
-            terms={name: float(values[k]) for name, values in host.terms.items()},
-            iterations={name: int(move.iterations[k]) for name, move in host.moves.items()},
-            residuals={name: float(move.residual[k]) for name, move in host.moves.items()},
+            terms={name: float(values[k]) for name, values in infos.terms.items()},
+            iterations={name: int(move.iterations[k]) for name, move in infos.moves.items()},
+            residuals={name: float(move.residual[k]) for name, move in infos.moves.items()},
             errors={},
         )
         for k in range(count)
@@ -272,13 +299,16 @@ def _lament(infos: Info, name: str, k: int, at: int) -> str:
 
 def _blame(infos: Info, k: int, at: int) -> str:
     """Name what was not finite first, in the order in which a step computes."""
-    bad = [f"the term '{name}' of the functional" for name, v in infos.terms.items() if not np.isfinite(v[k])]
+    bad = [name for name, sound in infos.sound.items() if not sound[k]]
+    bad += [f"the term '{name}' of the functional" for name, v in infos.terms.items() if not np.isfinite(v[k])]
     for name, move in infos.moves.items():
-        for what, values in (
-            (f"the gradient for {name}", move.gradient),
-            (f"the Gram solve of {name}", move.residual),
-            (f"the update of {name}", move.update),
+        product = np.isfinite(move.gradient[k]) and int(move.status[k]) == Status.NOT_FINITE
+        for what, found in (
+            (f"the gradient for {name}", not np.isfinite(move.gradient[k])),
+            (f"a Gram product of {name}", product),
+            (f"the Gram solve of {name}", not np.isfinite(move.residual[k])),
+            (f"the update of {name}", not np.isfinite(move.update[k])),
         ):
-            if not np.isfinite(values[k]):
+            if found:
                 bad.append(what)
     return f"{bad[0] if bad else 'a parameter'} was not finite in step {at}; the state before it is kept"

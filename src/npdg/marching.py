@@ -6,7 +6,7 @@ All steps share one compiled program: what changes between them, the solution be
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from npdg.evolution import Clock, Evolution, fitting, implicit_step
 from npdg.fields import Field
 from npdg.loop import Outcome, Program, Recipe, Record, State, initial, run
 from npdg.settings import Settings
+from npdg.stopping import residual
 
 Evaluate = Callable[[State], dict[str, float]]
 CHUNK = 4  # steps between two looks at the residual
@@ -29,7 +30,8 @@ GENTLEST, STEEPEST = 6.0, 200.0
 class TimeStep:
     """One step of a march: its number and time, how it was solved, why solving stopped, and what was measured then.
 
-    `residual` is the root mean square one at the end, `rmse` the error against the truth where one is known.
+    `residual` is the root mean square one at the end, `rmse` the error against the truth where one is known, `steps`
+    the number of training steps, of which a saved march keeps no history.
     """
 
     number: int
@@ -42,6 +44,20 @@ class TimeStep:
     history: list[Record]
     rmse: float | None = None
     energy: float | None = None
+    steps: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the march goes on from it."""
+        return self.stop_reason not in ("diverged", "interrupted", "terminated")
+
+
+class Reached(NamedTuple):
+    """Where a march goes on from: the number of the last complete time step, the state then, the seconds spent."""
+
+    number: int
+    state: State
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -75,23 +91,26 @@ def time_steps(
     limits: Limits,
     error: Callable[[int, Field], float | None],
     should_stop: Callable[[], str | None],
-) -> Iterator[tuple[TimeStep, Field]]:
+    reached: Reached | None = None,
+) -> Iterator[tuple[TimeStep, State]]:
     """The fit of the start (number 0), then one step after another; ends early when one diverges or is interrupted.
 
-    `error(number, u)` is recorded as steps go on; nothing here looks at it.
+    With `reached`, from the step after that on. `error(number, u)` is recorded as steps go on; nothing here looks at
+    it.
     """
     key = jax.random.key(seed)
-    fit = _fit(evolution, settings, seed, limits, _evaluate(error, 0), should_stop)
-    fitted, u = _report(0, 0.0, fit), fit.state.fields["u"]
-    yield fitted, u
-    if fitted.stop_reason in ("diverged", "interrupted"):
-        return
     recipe = methods.recipe(implicit_step(evolution), method, settings)
-    state = initial(recipe, seed)
-    state = replace_fields(state, u=u, before=u, time=Clock(jnp.zeros(())))
+    if reached is None:
+        fit = _fit(evolution, settings, seed, limits, _evaluate(error, 0), should_stop)
+        fitted, u = _report(0, 0.0, fit), fit.state.fields["u"]
+        reached = Reached(0, first_state(recipe, seed, u), fitted.seconds)
+        yield fitted, reached.state
+        if not fitted.complete:
+            return
     program: Program | None = None
-    spent = fitted.seconds
-    for number, time in enumerate(evolution.times[1:], start=1):
+    state, spent = reached.state, reached.seconds
+    for number in range(reached.number + 1, evolution.steps + 1):
+        time = evolution.times[number]
         state = replace_fields(state, before=state.fields["u"], time=Clock(jnp.asarray(time)))
         rules = {name: recipe.rules[name].renewed(rule, state.fields[name]) for name, rule in state.rules.items()}
         state = State(state.fields, rules, jax.random.fold_in(key, number), jnp.zeros((), int))
@@ -101,9 +120,16 @@ def time_steps(
         outcome = _solve(recipe, state, replace(limits, seconds=left), evaluate, should_stop, program)
         program, state, spent = outcome.program, outcome.state, spent + outcome.seconds
         step = _report(number, float(time), outcome)
-        yield step, state.fields["u"]
-        if step.stop_reason in ("diverged", "interrupted"):
+        yield step, state
+        if not step.complete:
             return
+
+
+def first_state(recipe: Recipe, seed: int, u: Field | None = None) -> State:
+    """The state before the first step of a march that starts from u; without it, only the shape of one."""
+    state = initial(recipe, seed)
+    start = state.fields["u"] if u is None else u
+    return replace_fields(state, u=start, before=start, time=Clock(jnp.zeros(())))
 
 
 def replace_fields(state: State, **fields: Any) -> State:
@@ -161,16 +187,6 @@ def _solve(
     )
 
 
-def residual(record: Record) -> float:
-    """The root mean square residual that a step reports, by the strong residual or by the dual norm."""
-    terms = record.terms
-    if "residual" in terms:
-        return (2 * terms["residual"]) ** 0.5
-    if "residual loss" in terms:
-        return terms["residual loss"] ** 0.5
-    return abs(terms["pairing"]) ** 0.5
-
-
 def _stalled(history: Sequence[Record], patience: int) -> bool:
     """Whether the residual has not fallen by a tenth in the last few steps; medians, since samples change."""
     if len(history) < 2 * patience:
@@ -190,4 +206,5 @@ def _report(number: int, time: float, outcome: Outcome) -> TimeStep:
         outcome.seconds,
         outcome.compile_seconds,
         outcome.history,
+        steps=len(outcome.history),
     )

@@ -1,6 +1,7 @@
 """Methods: a formulation, networks and a rule per player, chosen by settings."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 from jax import Array
@@ -17,7 +18,7 @@ from npdg.loop import Recipe
 from npdg.optimizers import adam, lbfgs
 from npdg.pde import PDE, Neumann
 from npdg.rules import Prepare, Rule, by_factors, by_products, by_rows, guarded, natural, plain, trusted
-from npdg.saddle import Fields, Saddle
+from npdg.saddle import Fields, OnePoint, Saddle
 from npdg.settings import METHODS, Settings
 
 ACTIVATIONS: dict[str, Callable[[Settings], Callable[[Array], Array]]] = {
@@ -80,7 +81,15 @@ def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
             "sampling: a measure of your own is not allowed where the weak form is integrated, which asks for uniform "
             "points; set pairing=strong, or leave PDE(sampling=...) out."
         )
-    return RECIPES[method](pde, method, settings)
+    return replace(RECIPES[method](pde, method, settings), given=_given(pde))
+
+
+def _given(pde: PDE) -> dict[str, tuple[str, OnePoint]]:
+    """The functions of a point that the equation was given."""
+    return {
+        "the source": ("interior", lambda fields, point: pde.at(fields).source(point.x)),
+        "the boundary's data": ("boundary", lambda fields, point: pde.at(fields).boundary.data(point.x)),
+    }
 
 
 def natural_duals(pde: PDE, method: str, settings: Settings) -> Recipe:

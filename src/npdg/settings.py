@@ -132,6 +132,10 @@ def resolve(method: str, preset: dict[str, Any], overrides: dict[str, Any]) -> S
 
 def parse(model: type[Model], values: dict[str, Any]) -> Model:
     """Validate into a model; the first mistake becomes one sentence."""
+    for key, value in values.items():
+        field = model.model_fields.get(key)
+        if isinstance(value, bool) and field is not None and field.annotation is not bool:  # pydantic reads it as 1
+            raise InputError(f"{key}: {value!r} is not allowed; give {field.description}.")
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from npdg.fields import Field, Linearised
 from npdg.loop import Record
 from npdg.pde import PDE
 from npdg.presets import candidates
+from npdg.rollback import MOST
 from npdg.settings import Settings
 from npdg.sizes import check_memory
-from npdg.stages import Hooks, precision, train
+from npdg.stages import KEEP_NOTHING, Hooks, Keep, precision, train
+from npdg.stopping import read_until, stopping_rule
 
 FINAL_POINTS = 100_000
 
@@ -116,28 +118,38 @@ def solve(
     steps: int | None = None,
     seed: int = 0,
     preset: str = "default",
+    until: str | None = None,
+    rollbacks: int = 0,
     callbacks: Sequence[Callable[[int, Record], None]] = (),
     on_compiled: Callable[[float], None] = lambda seconds: None,
     on_chosen: Callable[[Settings], None] = lambda settings: None,
+    on_note: Callable[[str], None] = lambda note: None,
     should_stop: Callable[[], str | None] = lambda: None,
+    keep: Keep = KEEP_NOTHING,
     **settings: Any,
 ) -> Solution:
     """Solve a PDE for some training `seconds` (60 unless `steps` is given) and return a `Solution`.
 
     Every number is chosen for you; keyword arguments such as `width=128` or `precision="float64"` change one.
-    About once a second every callback is called as `callback(step, record)`.
-    A run that diverges ends with `stop_reason == "diverged"`, a warning, and the last finite field.
+    `until="rel_l2=1e-3"` (also rel_h1, residual, or "plateau") ends it earlier. About once a second every callback is
+    called as `callback(step, record)`. A run that diverges goes back to its last good state and on with more damping up
+    to `rollbacks` times; then it ends with `stop_reason == "diverged"`, a warning, and the last finite field.
     """
     if not isinstance(pde, PDE):
         raise InputError(f"pde: {type(pde).__name__} is not allowed; give an npdg.PDE.")
     options = candidates(pde.name, pde.dim, method, preset, settings)
     check_budget(seconds, steps, seed)
+    if isinstance(rollbacks, bool) or not isinstance(rollbacks, int) or not 0 <= rollbacks <= MOST:
+        raise InputError(f"rollbacks: {rollbacks!r} is not allowed; give a whole number from 0 to {MOST}.")
     for option in options:
         check_memory(option, pde.dim)
     if seconds is None and steps is None:
         seconds = 60.0
-    hooks = Hooks(lambda record: call_all(callbacks, record), on_compiled, on_chosen, should_stop)
-    trained = train(pde, method, options, seconds=seconds, steps=steps, seed=seed, hooks=hooks)
+    hooks = Hooks(lambda record: call_all(callbacks, record), on_compiled, on_chosen, should_stop, on_note=on_note)
+    if until is not None:
+        hooks = replace(hooks, enough=stopping_rule(read_until(until), method, exact=pde.exact is not None))
+    hooks = replace(hooks, keep=keep)
+    trained = train(pde, method, options, seconds=seconds, steps=steps, seed=seed, rollbacks=rollbacks, hooks=hooks)
     outcome = trained.outcome
     if outcome.stop_reason == "diverged":
         warnings.warn(f"diverged: {outcome.detail}", RuntimeWarning, stacklevel=2)

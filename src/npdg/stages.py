@@ -4,7 +4,7 @@ Each is a run of the one loop; what they share is the clock. A run of given step
 """
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,22 +13,45 @@ import jax
 
 from npdg import methods, polish
 from npdg.evaluation import error_meter
-from npdg.loop import Outcome, Record, State, initial, run
+from npdg.loop import Outcome, Recipe, Record, State, initial, run
 from npdg.pde import PDE
+from npdg.rollback import again, careful, in_words
 from npdg.settings import Settings
+from npdg.stopping import Enough
 from npdg.trial import Start, choose_start, judge
 
 LIVE_POINTS = 10_000
 
 
 @dataclass(frozen=True)
+class Keep:
+    """Where the states of a run go, and the one to go on from: nowhere and none unless the caller says so.
+
+    `restore(template)` gives what had come out before, its state in the shape of the template, or nothing; `between`
+    sees what has come out after every chunk, `trained` at the end of the training unless it diverged. `rollbacks` is
+    how many there were before the state to be restored.
+    """
+
+    restore: Callable[[State], Outcome | None] = lambda template: None
+    between: Callable[[Outcome], None] = lambda outcome: None
+    trained: Callable[[Outcome], None] = lambda outcome: None
+    rollbacks: int = 0
+
+
+KEEP_NOTHING = Keep()
+
+
+@dataclass(frozen=True)
 class Hooks:
-    """What the caller wants to hear, and whether it wants to stop."""
+    """What the caller wants to hear, where states are kept, and whether it wants to stop."""
 
     on_record: Callable[[Record], None]
     on_compiled: Callable[[float], None]
     on_chosen: Callable[[Settings], None]
     should_stop: Callable[[], str | None]
+    enough: Enough = lambda history: None
+    on_note: Callable[[str], None] = lambda note: None
+    keep: Keep = KEEP_NOTHING
 
 
 @dataclass(frozen=True)
@@ -46,12 +69,21 @@ def precision(name: str):
 
 
 def train(
-    pde: PDE, method: str, options: list[Settings], *, seconds: float | None, steps: int | None, seed: int, hooks: Hooks
+    pde: PDE,
+    method: str,
+    options: list[Settings],
+    *,
+    seconds: float | None,
+    steps: int | None,
+    seed: int,
+    rollbacks: int = 0,
+    hooks: Hooks,
 ) -> Trained:
-    """Choose among the options, train, polish."""
+    """Choose among the options, train with at most so many roll-backs, polish."""
     evaluate = _meter(pde, options[0].precision)
     budget = seconds if steps is None else None  # what a trial and a polish may take a part of
     tried: list[Start] = []
+    keep = hooks.keep
     if budget is not None and len(options) > 1:
         start, tried = choose_start(
             pde, method, options, seed, budget, precision, evaluate=evaluate, should_stop=hooks.should_stop
@@ -60,37 +92,103 @@ def train(
     else:
         settings = options[0]
         with precision(settings.precision):
-            recipe = methods.recipe(pde, method, settings)
-            before = Outcome(initial(recipe, seed), "seconds")
+            recipe = methods.recipe(pde, method, careful(method, settings, keep.rollbacks))
+            fresh = initial(recipe, seed)
+            before = keep.restore(fresh) or Outcome(fresh, "seconds")
     hooks.on_chosen(settings)
-    _replay(before, pde, hooks)
+    if tried:
+        _replay(before, pde, hooks)
     reserved = polish.seconds_of(budget, before.state.fields["u"], pde.dim) if budget and settings.polish else 0.0
-    spent = max((trial.outcome.seconds for trial in tried), default=0.0)
-    compiled = sum(trial.outcome.compile_seconds for trial in tried)
+    if tried:
+        spent = max(trial.outcome.seconds for trial in tried)
+        before = replace(before, seconds=spent, compile_seconds=sum(trial.outcome.compile_seconds for trial in tried))
     if before.stop_reason != "seconds":  # the trial was interrupted, or nothing that was tried could go on
-        return Trained(settings, replace(before, seconds=spent, compile_seconds=compiled), tuple(tried))
+        if before.stop_reason != "diverged":
+            keep.trained(before)
+        return Trained(settings, before, tuple(tried))
     with precision(settings.precision):
-        outcome = run(
+        outcome = _train(
+            pde,
+            method,
+            settings,
             recipe,
-            before.state,
+            before,
+            rollbacks,
+            hooks,
             seconds=seconds if budget is None else budget - reserved,
             steps=steps,
-            spent=spent,
-            program=before.program,
-            on_compiled=lambda more: hooks.on_compiled(compiled + more),
-            on_record=hooks.on_record,
             evaluate=evaluate,
-            should_stop=hooks.should_stop,
         )
-    outcome.history = before.history + outcome.history
-    outcome.compile_seconds += compiled
     if budget is not None and outcome.stop_reason == "seconds":
-        outcome.detail = _short(outcome, budget) or (
+        remark = _short(outcome, budget) or (
             _plateau(outcome) if method == "npdg" and settings.dual != "network" else ""
         )
+        outcome.detail = "; ".join(filter(None, [outcome.detail, remark]))
         if reserved > 0:
             outcome = _polish(pde, outcome, budget, seed, hooks)
     return Trained(settings, outcome, tuple(tried))
+
+
+def _train(
+    pde: PDE,
+    method: str,
+    settings: Settings,
+    recipe: Recipe,
+    before: Outcome,
+    rollbacks: int,
+    hooks: Hooks,
+    **budget: Any,
+) -> Outcome:
+    """Go on from what there is to the end of the budget; after a fault, from the last good state if that is allowed."""
+    history, good, notes = before.history, before.state, []
+    so_far = replace(before, rollbacks=hooks.keep.rollbacks)
+
+    def whole(outcome: Outcome) -> Outcome:
+        return replace(
+            outcome,
+            history=history + outcome.history,
+            compile_seconds=so_far.compile_seconds + outcome.compile_seconds,
+            rollbacks=so_far.rollbacks,
+        )
+
+    def between(outcome: Outcome) -> None:
+        nonlocal good
+        good = outcome.state
+        hooks.keep.between(whole(outcome))
+
+    def compiled(more: float) -> None:
+        hooks.on_compiled(so_far.compile_seconds + more)
+
+    def enough(new: Sequence[Record]) -> str | None:
+        return hooks.enough([*history, *new])
+
+    while True:
+        outcome = run(
+            recipe,
+            so_far.state,
+            spent=so_far.seconds,
+            program=so_far.program,
+            on_compiled=compiled,
+            on_record=hooks.on_record,
+            on_state=between,
+            should_stop=hooks.should_stop,
+            enough=enough,
+            **budget,
+        )
+        fault, outcome = outcome.detail, whole(outcome)
+        if outcome.stop_reason != "diverged" or outcome.rollbacks >= rollbacks:
+            break
+        times, step = outcome.rollbacks + 1, int(good.step)
+        changed = careful(method, settings, times)
+        recipe = methods.recipe(pde, method, changed)
+        history = [record for record in outcome.history if record.step <= step]
+        so_far = replace(outcome, state=again(recipe, good, times), program=None, rollbacks=times)
+        notes.append(f"{fault.partition(';')[0]}: rolled back to step {step} with {in_words(method, changed)}")
+        hooks.on_note(notes[-1])
+    outcome.detail = "; ".join([*notes, outcome.detail]).rstrip("; ")
+    if outcome.stop_reason != "diverged":
+        hooks.keep.trained(outcome)
+    return outcome
 
 
 def _replay(outcome: Outcome, pde: PDE, hooks: Hooks) -> None:

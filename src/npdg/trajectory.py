@@ -17,7 +17,8 @@ from npdg import methods
 from npdg.errors import InputError
 from npdg.evolution import Evolution, implicit_step
 from npdg.fields import Field
-from npdg.marching import Limits, TimeStep, steepness, time_steps
+from npdg.loop import State
+from npdg.marching import Limits, Reached, TimeStep, first_state, steepness, time_steps
 from npdg.presets import choose
 from npdg.settings import Settings
 from npdg.sizes import check_memory
@@ -93,7 +94,7 @@ class Trajectory:
     def stop_reason(self) -> str:
         """done, or why the march ended before its last time."""
         last = self.steps[-1]
-        return last.stop_reason if last.stop_reason in ("diverged", "interrupted") else "done"
+        return "done" if last.complete else last.stop_reason
 
     @property
     def detail(self) -> str:
@@ -117,6 +118,22 @@ class Trajectory:
         return trajectories.save(self, Path(path))
 
 
+@dataclass(frozen=True)
+class MarchKeep:
+    """Where the states of a march go, and the one to go on from: nowhere and none unless the caller says so.
+
+    `restore(trajectory, template)` fills in the steps, times and fields so far and gives the state, in the shape of
+    the template, or nothing; `after` sees them after every complete time step, `ended` at the end.
+    """
+
+    restore: Callable[[Trajectory, State], State | None] = lambda trajectory, template: None
+    after: Callable[[Trajectory, State], None] = lambda trajectory, state: None
+    ended: Callable[[], None] = lambda: None
+
+
+KEEP_NOTHING = MarchKeep()
+
+
 def march(
     evolution: Evolution,
     method: str = "npdg",
@@ -128,6 +145,7 @@ def march(
     preset: str = "default",
     callbacks: Sequence[Callable[[int, TimeStep], None]] = (),
     should_stop: Callable[[], str | None] = lambda: None,
+    keep: MarchKeep = KEEP_NOTHING,
     **settings: Any,
 ) -> Trajectory:
     """March an `Evolution` by implicit Euler and return a `Trajectory` with the solutions at `times` (all by default).
@@ -142,12 +160,15 @@ def march(
     chosen = marching_settings(evolution, method, preset, settings)
     check_memory(chosen, evolution.dim)
     kept = _numbers(evolution, times)
-    methods.recipe(implicit_step(evolution), method, chosen)  # refuses what the method cannot take at once
+    recipe = methods.recipe(implicit_step(evolution), method, chosen)  # refuses what the method cannot take at once
     trajectory = Trajectory(evolution, method, preset, chosen, seed)
     limits = Limits(chosen.tolerance, chosen.patience, chosen.step_max if steps is None else steps, seconds)
     with precision(chosen.precision):
         error, energy = error_meter(evolution), energy_meter(evolution)
-        for step, u in time_steps(evolution, method, chosen, seed, limits, error, should_stop):
+        restored = keep.restore(trajectory, first_state(recipe, seed))
+        reached = None if restored is None else Reached(trajectory.steps[-1].number, restored, trajectory.seconds)
+        for step, state in time_steps(evolution, method, chosen, seed, limits, error, should_stop, reached):
+            u = state.fields["u"]
             step = replace(step, rmse=error(step.number, u), energy=energy(u))
             trajectory.steps.append(step)
             if step.number in kept:
@@ -155,6 +176,9 @@ def march(
                 trajectory.fields.append(u)
             for callback in callbacks:
                 callback(step.number, step)
+            if step.complete:
+                keep.after(trajectory, state)
+        keep.ended()
     if trajectory.stop_reason == "diverged":
         warnings.warn(f"diverged: {trajectory.detail}", RuntimeWarning, stacklevel=2)
     return trajectory

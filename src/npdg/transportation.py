@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from npdg import scores
 from npdg.distributions import GaussianMixture
 from npdg.errors import InputError
 from npdg.formulations.monge import refined
-from npdg.loop import Record, State, initial, run
+from npdg.loop import Outcome, Record, State, initial, run
 from npdg.pair import Map, Pair
 from npdg.saddle import Fields
 from npdg.solution import call_all, check_budget
-from npdg.stages import precision
+from npdg.stages import KEEP_NOTHING, Keep, precision
+from npdg.stopping import read_until, transport_rule
 from npdg.transport_recipe import transport_recipe
 from npdg.transport_settings import TransportSettings, choose_transport
 
@@ -146,6 +147,7 @@ def transport(
     steps: int | None = None,
     seed: int = 0,
     preset: str = "default",
+    until: str | None = None,
     true_map: Map | None = None,
     callbacks: Sequence[Callable[[int, Record], None]] = (),
     should_stop: Callable[[], str | None] = lambda: None,
@@ -153,8 +155,9 @@ def transport(
 ) -> TransportSolution:
     """The optimal map from one measure to another, each a distribution or an array of samples `(n, d)`.
 
-    Every number is chosen for you; `affine=False`, say, starts from a shift instead of the best affine map. A run that
-    diverges ends with `stop_reason == "diverged"`, a warning, and the last finite fields.
+    Every number is chosen for you; `affine=False`, say, starts from a shift instead of the best affine map.
+    `until="uvp=1"` (also map_l2, sliced_w2) ends the run earlier. One that diverges ends with
+    `stop_reason == "diverged"`, a warning, and the last finite fields.
     """
     return carry(
         Pair(source, target, true_map),
@@ -163,6 +166,7 @@ def transport(
         steps=steps,
         seed=seed,
         preset=preset,
+        until=until,
         callbacks=callbacks,
         should_stop=should_stop,
         **settings,
@@ -177,34 +181,45 @@ def carry(
     steps: int | None = None,
     seed: int = 0,
     preset: str = "default",
+    until: str | None = None,
     callbacks: Sequence[Callable[[int, Record], None]] = (),
     on_compiled: Callable[[float], None] = lambda seconds: None,
-    on_fields: Callable[[Fields], None] = lambda fields: None,
     should_stop: Callable[[], str | None] = lambda: None,
+    keep: Keep = KEEP_NOTHING,
     **settings: Any,
 ) -> TransportSolution:
-    """The same for a `Pair`; `on_fields` sees T and φ as they are measured."""
+    """The same for a `Pair`; `keep` is where the states of the run go."""
     check_budget(seconds, steps, seed)
     chosen = choose_transport(pair.name, pair.dim, method, preset, settings)
+    rule = None if until is None else transport_rule(read_until(until), exact=pair.truth is not None)
     if seconds is None and steps is None:
         seconds = 60.0
     with precision(chosen.precision):
-        recipe, measure = transport_recipe(pair, method, chosen), meter(pair, chosen)
+        recipe = transport_recipe(pair, method, chosen)
+        fresh = initial(recipe, seed)
+        before = keep.restore(fresh) or Outcome(fresh, "seconds")
 
-        def evaluate(state: State) -> dict[str, float]:
-            on_fields(state.fields)
-            return measure(state)
+        def whole(outcome: Outcome) -> Outcome:
+            compiled = before.compile_seconds + outcome.compile_seconds
+            return replace(outcome, history=before.history + outcome.history, compile_seconds=compiled)
 
-        outcome = run(
-            recipe,
-            initial(recipe, seed),
-            seconds=seconds,
-            steps=steps,
-            evaluate=evaluate,
-            on_compiled=on_compiled,
-            on_record=lambda record: call_all(callbacks, record),
-            should_stop=should_stop,
+        outcome = whole(
+            run(
+                recipe,
+                before.state,
+                seconds=seconds,
+                steps=steps,
+                spent=before.seconds,
+                evaluate=meter(pair, chosen),
+                on_compiled=on_compiled,
+                on_record=lambda record: call_all(callbacks, record),
+                on_state=lambda outcome: keep.between(whole(outcome)),
+                should_stop=should_stop,
+                enough=lambda history: None if rule is None else rule(history),
+            )
         )
+        if outcome.stop_reason != "diverged":
+            keep.trained(outcome)
     if outcome.stop_reason == "diverged":
         warnings.warn(f"diverged: {outcome.detail}", RuntimeWarning, stacklevel=2)
     return TransportSolution(

@@ -20,7 +20,9 @@ class Number:
         wanted = "a whole number of at least 1" if self.whole else "a positive number"
         try:
             number = int(value) if self.whole else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
+            number = 0
+        if isinstance(value, bool) or (isinstance(value, float) and number != value):
             number = 0
         if not (0 < number < math.inf):
             raise InputError(f"{key}: {value!r} is not allowed; give {wanted}.")

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from matplotlib.figure import Figure
 
-from npdg.loop import Record
+from npdg.loop import Outcome
 from npdg.pair import Pair
 from npdg.problems import find
 from npdg.problems.transport import ACTIVE
@@ -16,6 +16,7 @@ from npdg.reproduce.desk import Desk
 from npdg.runs.race import Entry
 from npdg.runs.transport_plots import draw_arrows, draw_map, draw_potential, samples, square
 from npdg.saddle import Fields
+from npdg.stages import Keep
 from npdg.transportation import TransportSolution, carry
 
 # What the quick scale changes in the paper's networks and samples.
@@ -86,9 +87,8 @@ def on_the_way(desk: Desk) -> None:
     figure = Figure(figsize=(3.6 * SNAPSHOTS, 3.6 * len(entries)), layout="constrained")
     for row, entry in zip(figure.subplots(len(entries), SNAPSHOTS), entries, strict=True):
         album = Album(seconds)
-        solutions = _race(
-            desk, pair, [entry], seconds, entry.label.replace(", ", "-"), on_fields=album.see, callbacks=[album]
-        )
+        keep = Keep(between=album.see)
+        solutions = _race(desk, pair, [entry], seconds, entry.label.replace(", ", "-"), keep=keep)
         for axes, (at, fields) in zip(row, album.kept, strict=False):
             draw_map(
                 axes, replace(solutions[entry.label], fields=fields), ACTIVE[50], title=f"{entry.label}, {at:.0f} s"
@@ -101,15 +101,11 @@ class Album:
 
     def __init__(self, seconds: float):
         self.seconds = seconds
-        self.latest: Fields = {}
         self.kept: list[tuple[float, Fields]] = []
 
-    def see(self, fields: Fields) -> None:
-        self.latest = fields
-
-    def __call__(self, step: int, record: Record) -> None:
-        if record.seconds >= 0.97 * self.seconds * (len(self.kept) + 1) / SNAPSHOTS:
-            self.kept.append((record.seconds, self.latest))
+    def see(self, outcome: Outcome) -> None:
+        if outcome.seconds >= 0.97 * self.seconds * (len(self.kept) + 1) / SNAPSHOTS:
+            self.kept.append((outcome.seconds, outcome.state.fields))
 
 
 def _entries(desk: Desk, metrics: Sequence[str] = ("identity", "gradient")) -> list[Entry]:

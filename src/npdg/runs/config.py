@@ -1,6 +1,9 @@
-"""What the command line asks for, checked before jax is imported."""
+"""What a run is asked for, from a configuration file and the command line; checked before jax is imported."""
 
+import hashlib
+import json
 import math
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,65 +13,160 @@ from pydantic import BaseModel, ConfigDict, Field
 from npdg.errors import InputError, unknown
 from npdg.problems import CARDS, find
 from npdg.problems.card import Card
-from npdg.settings import METHODS, PRESETS, parse
+from npdg.settings import METHODS, PRESETS, Settings, default_presets, parse
+from npdg.stopping import read_until
+from npdg.transport_settings import TransportSettings
+
+SAMPLES = (".npy", ".npz", ".csv")
+TABLES = ("run", "options", "settings")
+ELSEWHERE = frozenset({"out", "settings"})  # parts of a request that are not in the table [run]
 
 
 class Request(BaseModel):
-    """One run as asked for; numbers may still be text here and are converted or refused."""
+    """One run as asked for; numbers may still be text here and are converted or refused.
+
+    `sha256` is that of the user's file when the configuration was written.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    problem: str
+    problem: Annotated[str, Field(description="a name from `npdg list`, or FILE.py:NAME")]
+    sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$", description="64 hexadecimal digits")] = None
     dim: Annotated[int | None, Field(ge=1, le=1000, description="a whole number from 1 to 1000")] = None
-    method: str = "npdg"
-    preset: str = "default"
+    method: Annotated[str, Field(description="a method from `npdg list`")] = "npdg"
+    preset: Annotated[str, Field(description="a preset from `npdg list`")] = "default"
     seconds: Annotated[float | None, Field(gt=0, description="a positive number of seconds")] = None
     steps: Annotated[int | None, Field(ge=1, le=10**9, description="a whole number of at least 1")] = None
+    until: Annotated[str | None, Field(description="rel_l2=1e-3, rel_h1=…, residual=… or plateau")] = None
     seed: Annotated[int, Field(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")] = 0
+    rollbacks: Annotated[int, Field(ge=0, le=3, description="a whole number from 0 to 3")] = 0
+    checkpoint_seconds: Annotated[float, Field(ge=0, description="a number of at least 0")] = 15.0
     out: Path | None = None
     settings: dict[str, Any] = {}
 
 
+RUN_KEYS = tuple(key for key in Request.model_fields if key not in ELSEWHERE)
+
+
 @dataclass(frozen=True)
 class Target:
-    """The problem a request names: one of ours by its card, or a user's file."""
+    """The problem a request names: one of ours by its card, a user's file, or two files of samples."""
 
     card: Card | None
     file: tuple[Path, str] | None
     dim: int | None
     options: dict[str, str]
+    samples: tuple[Path, Path] | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """equation, evolution or transport; unknown for a user's file, which is not run yet."""
+        return self.card.kind if self.card is not None else "transport" if self.samples is not None else None
 
 
-def read_request(values: dict[str, Any], assignments: list[str], precision: str | None) -> tuple[Request, Target]:
-    """A checked request and its target, from command-line text."""
-    request = read_plain(values, assignments, precision)
-    target = read_target(request.problem, request.dim, request.settings)
-    left = {key: value for key, value in request.settings.items() if key not in target.options}
-    return request.model_copy(update={"settings": left}), target
-
-
-def read_plain(values: dict[str, Any], assignments: list[str], precision: str | None) -> Request:
-    """A checked request whose problem is not looked up: two files of samples, say."""
-    settings = dict(_assignment(text) for text in assignments)
-    if precision is not None:
-        settings["precision"] = precision
+def read_request(
+    values: dict[str, Any], assignments: list[str], precision: str | None, config: Path | None = None
+) -> tuple[Request, Target]:
+    """A checked request and its target: what the command line says, over what the file says."""
     given = {key: value for key, value in values.items() if value is not None}
-    request = parse(Request, {**given, "settings": settings})
+    tables = {table: {} for table in TABLES} if config is None else read_tables(config)
+    run = tables["run"]
+    if {"seconds", "steps"} & given.keys():  # a budget replaces a budget
+        run = {key: value for key, value in run.items() if key not in ("seconds", "steps")}
+    if "problem" in given:
+        run = {key: value for key, value in run.items() if key != "sha256"}
+    if "problem" not in {**run, **given}:
+        raise InputError("problem: none was given; give PROBLEM, or --config FILE with one in its table [run].")
+    own = dict(_assignment(text) for text in assignments)
+    if precision is not None:
+        own["precision"] = precision
+    request = parse(Request, {**run, **given})
     if request.method not in METHODS:
         raise unknown("method", request.method, METHODS)
     if request.preset not in PRESETS:
         raise unknown("preset", request.preset, PRESETS)
-    return request
+    if request.until is not None:
+        read_until(request.until)
+    target = read_target(request.problem, request.dim, {**tables["options"], **own})
+    if target.file is not None and "problem" not in given:
+        check_file(request)
+    for key in tables["options"]:
+        if key not in target.options:
+            raise unknown("option", key, target.options)
+    left = {**tables["settings"], **{key: value for key, value in own.items() if key not in target.options}}
+    _check_settings(left, target.kind)
+    return request.model_copy(update={"settings": left}), target
+
+
+def read_tables(path: Path) -> dict[str, dict[str, Any]]:
+    """The tables of a configuration file, with keys that are known."""
+    try:
+        found = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise InputError(f"config: {str(path)!r} cannot be read: {error.strerror}; give a TOML file.") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"config: {str(path)!r} is not TOML: {str(error) or 'it is nested too deeply'}.") from None
+    for table, content in found.items():
+        if table not in TABLES:
+            if table in RUN_KEYS:
+                raise InputError(f"{table}: it stands outside of a table; put it under [run].")
+            raise unknown("table", table, TABLES)
+        if not isinstance(content, dict):
+            raise InputError(f"{table}: {content!r} is not allowed; give a table [{table}].")
+    tables = {table: found.get(table, {}) for table in TABLES}
+    for key in tables["run"]:
+        if key not in RUN_KEYS:
+            raise unknown("run", key, RUN_KEYS)
+    return tables
+
+
+def _check_settings(settings: dict[str, Any], kind: str | None) -> None:
+    """Refuse unknown names and impossible values; what depends on the problem's dimension is seen later."""
+    models = {"transport": (TransportSettings,), None: (Settings, TransportSettings)}.get(kind, (Settings,))
+    names = {name: None for model in models for name in model.model_fields}
+    for key in settings:
+        if key not in names:
+            raise unknown("setting", key, names)
+    if kind == "transport":
+        parse(TransportSettings, settings)
+    elif kind is not None:
+        parse(Settings, {**default_presets("npdg", 2)[0], **settings})
+
+
+def check_file(request: Request) -> None:
+    """Refuse a user's file that a configuration names unless it is the one that the configuration was written with.
+
+    A file is Python code: a configuration alone, which may come from anywhere, does not run one.
+    """
+    path = request.problem.rpartition(":")[0]
+    if request.sha256 is None:
+        raise InputError(
+            f"problem: {request.problem!r} is Python code, which a configuration alone does not run; give it on the "
+            f"command line too: npdg solve {request.problem} --config FILE."
+        )
+    if digest(Path(path)) != request.sha256:
+        raise InputError(
+            f"problem: {path!r} has changed since this configuration was written; restore it, or start anew with "
+            f"npdg solve {request.problem}."
+        )
+
+
+def digest(*paths: Path) -> str:
+    """The SHA-256 of a file, or of several one after another."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> Target:
-    """Find a problem by name or by file; a file is only looked for, not run."""
+    """Find a problem by name or by file; a file is only looked for, not run. A comma stands between two of samples."""
+    files = problem.split(",")
+    if len(files) == 2 and all(Path(file).suffix.lower() in SAMPLES for file in files):
+        return Target(None, None, None, {}, (Path(files[0]), Path(files[1])))
     if ".py" not in problem:
         card = find(problem)
         options, _ = card.take_options(assignments)
         return Target(card, None, card.check_dim(card.default_dim if dim is None else dim), options)
     path, _, name = problem.rpartition(":")
-    if not path.endswith(".py") or not name.isidentifier():
+    if not path.endswith(".py") or not name.isidentifier() or "\0" in path:
         raise InputError(f"problem: {problem!r} is not allowed; give FILE.py:NAME, such as my_pde.py:pde.")
     if not Path(path).is_file():
         raise InputError(f"problem: the file {path!r} does not exist; give FILE.py:NAME or one of {', '.join(CARDS)}.")
@@ -108,5 +206,5 @@ def _toml(value: Any) -> str:
     if isinstance(value, (int, float)):
         assert math.isfinite(value)
         return repr(value)
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
+    # The escapes of JSON are those of TOML, which also wants one for DEL.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,39 +1,77 @@
 """A run from the command line: build the equation, make its directory, solve with a display, write everything."""
 
+import shlex
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console
 
+from npdg.errors import InputError
 from npdg.evolution import Evolution, implicit_step
 from npdg.loop import Record
 from npdg.marching import TimeStep
 from npdg.methods import recipe
 from npdg.pair import Pair
 from npdg.pde import PDE
-from npdg.presets import choose
+from npdg.presets import candidates
 from npdg.problems.user import load_file
-from npdg.runs import closing, store, trajectories, transports
+from npdg.runs import closing, lock, place, store, trajectories, transports
 from npdg.runs.config import Request, Target
 from npdg.runs.display import Display
+from npdg.runs.place import Place
+from npdg.runs.points import read_points
+from npdg.runs.signals import EXIT_CODES
+from npdg.runs.snapshots import keep_march, keep_run
 from npdg.runs.tracking import trackers
+from npdg.settings import Settings
 from npdg.solution import solve as solve_pde
-from npdg.trajectory import Trajectory, march, marching_settings
-from npdg.transport_settings import choose_transport
+from npdg.stopping import read_until, stopping_rule, transport_rule
+from npdg.trajectory import march, marching_settings
+from npdg.transport_settings import TransportSettings, choose_transport
 from npdg.transportation import carry
 
+LEAST_COST = "the map T that carries ρ₀ to ρ₁ at the least cost E₀|x − T(x)|²/2"
 
-def build(target: Target) -> tuple[PDE | Evolution | Pair, str]:
+
+@dataclass(frozen=True)
+class Scene:
+    """What surrounds a run: the terminal, whether to stop, and the tracking services it reports to."""
+
+    console: Console
+    should_stop: Callable[[], str | None]
+    track: Sequence[str] = ()
+
+    def note(self, sentence: str) -> None:
+        """A line for the person at the terminal."""
+        self.console.print(sentence, highlight=False, soft_wrap=True)
+
+    def stopped(self, reason: str, directory: Path) -> None:
+        """If a run was asked to stop, say how it goes on; its checkpoint is written, its report is still to come."""
+        if reason in EXIT_CODES:
+            self.note(f"{reason}; go on with: npdg resume {shlex.quote(str(directory))}")
+
+
+Problem = PDE | Evolution | Pair
+
+
+def build(target: Target) -> tuple[Problem, str]:
     """The problem a target names, and how it is written."""
     if target.card is not None:
         assert target.dim is not None
         return target.card.build(target.dim, **target.options), target.card.equation
+    if target.samples is not None:
+        first, second = (
+            read_points(path, None, side) for path, side in zip(target.samples, ("source", "target"), strict=True)
+        )
+        return Pair(first, second), LEAST_COST
     assert target.file is not None
     problem = load_file(*target.file, target.dim)
     if isinstance(problem, Pair):
-        return problem, "the map T that carries ρ₀ to ρ₁ at the least cost E₀|x − T(x)|²/2"
+        return problem, LEAST_COST
     left = "∂u/∂t " if isinstance(problem, Evolution) else ""
     return problem, f"{left}−div flux(u) + reaction(u) = source"
 
@@ -49,73 +87,119 @@ def solve(
 ) -> dict[str, Any]:
     """Carry out a request and return the result that is also in `result.json`; `track` names tracking services."""
     problem, _ = build(target)
-    if isinstance(problem, Evolution):
-        return _march(request, problem, console, command, should_stop, track)
-    if isinstance(problem, Pair):
-        return transport(request, problem, console, command, should_stop, track)
-    return _solve(request, problem, console, command, should_stop, track)
+    request = _with_budget(request, problem)
+    options = _options(request, problem)  # refuses what cannot be done before anything is written
+    directory = store.new_directory(request.out, _stem(problem, request.method))
+    with lock.held(directory):
+        where = place.new(directory, request, target, problem)
+        where.write_config(options[0] if len(options) == 1 or request.steps is not None else None)
+        where.write_environment(options[0].precision)
+        closing.begin(directory, command)
+        return _carry_out(where, options[0], Scene(console, should_stop, track))
 
 
-def _solve(
-    request: Request,
-    pde: PDE,
-    console: Console,
-    command: str,
-    should_stop: Callable[[], str | None],
-    track: Sequence[str],
+def resume(
+    directory: Path, request: Request, target: Target, console: Console, *, should_stop: Callable[[], str | None]
 ) -> dict[str, Any]:
-    settings = choose(pde.name, pde.dim, request.method, request.preset, request.settings)
-    recipe(pde, request.method, settings)  # refuses what the method cannot take before anything is written
-    seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
+    """Go on with a run in its own directory, to the budget of the request."""
+    problem, _ = build(target)
+    request = _with_budget(request, problem)
+    options = _options(request, problem)
+    scene = Scene(console, should_stop)
+    with lock.held(directory):
+        warn = lambda text: scene.note(f"resume: {text}")
+        where = place.reopen(directory, request, target, problem, warn)
+        if changed := where.changed(options[0]):
+            warn(f"{', '.join(changed)} in config.toml is not what the checkpoint had; the run goes on with it")
+        if len(options) == 1 or request.steps is not None:
+            where.write_config(options[0])
+        return _carry_out(where, options[0], scene)
 
-    directory = store.new_directory(request.out, _stem(pde, request.method))
-    write_config = lambda chosen: store.write_config(
-        directory, pde, request.method, request.preset, request.seed, chosen
-    )
-    write_config(settings)
-    closing.begin(directory, command)
+
+def _with_budget(request: Request, problem: Problem) -> Request:
+    """A march goes to its tolerance; an equation has a minute unless told otherwise."""
+    if isinstance(problem, Evolution) or request.seconds is not None or request.steps is not None:
+        return request
+    return request.model_copy(update={"seconds": 60.0})
+
+
+def _options(request: Request, problem: Problem) -> Sequence[Settings | TransportSettings]:
+    """The settings that a run may use, or an `InputError` if there are none."""
+    if isinstance(problem, Evolution):
+        if request.until is not None:
+            raise InputError("until: a march ends at its last time; set tolerance=1e-4, say, for each of its steps.")
+        if request.rollbacks:
+            raise InputError("rollbacks: a march has none; leave it out.")
+        settings = marching_settings(problem, request.method, request.preset, request.settings)
+        recipe(implicit_step(problem), request.method, settings)
+        return [settings]
+    if isinstance(problem, Pair):
+        if request.until is not None:
+            transport_rule(read_until(request.until), exact=problem.truth is not None)
+        if request.rollbacks:
+            raise InputError("rollbacks: a transport run goes back by itself; leave it out.")
+        return [choose_transport(problem.name, problem.dim, request.method, request.preset, request.settings)]
+    if request.until is not None:
+        stopping_rule(read_until(request.until), request.method, exact=problem.exact is not None)
+    options = candidates(problem.name, problem.dim, request.method, request.preset, request.settings)
+    recipe(problem, request.method, options[0])
+    return options
+
+
+def _carry_out(where: Place, settings: Settings | TransportSettings, scene: Scene) -> dict[str, Any]:
+    if isinstance(where.problem, Pair):
+        return _transport(where, where.problem, settings, scene)
+    assert isinstance(settings, Settings)
+    if isinstance(where.problem, Evolution):
+        return _march(where, where.problem, settings, scene)
+    return _solve(where, where.problem, settings, scene)
+
+
+def _solve(where: Place, pde: PDE, settings: Settings, scene: Scene) -> dict[str, Any]:
+    request, directory = where.request, where.directory
     title = f"{pde.name} {pde.dim}-D, {request.method}, {settings.precision}"
+    writer = where.writer()
+
+    def choose(chosen: Settings) -> None:
+        where.write_config(chosen)
+        writer.facts["settings"] = chosen.model_dump()
+
     with (
-        trackers(track, directory, directory.name, _about(pde, request, settings)) as tracking,
-        Display(console, title, seconds, request.steps) as display,
+        trackers(scene.track, directory, directory.name, where.about(settings)) as tracking,
+        Display(scene.console, title, request.seconds, request.steps) as display,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", RuntimeWarning)  # divergence is reported by the exit code and one line
         solution = solve_pde(
             pde,
             request.method,
-            seconds=seconds,
+            seconds=request.seconds,
             steps=request.steps,
             seed=request.seed,
             preset=request.preset,
+            until=request.until,
+            rollbacks=request.rollbacks,
             callbacks=[store.MetricsFile(directory), display, *tracking],
             on_compiled=display.on_compiled,
-            on_chosen=write_config,
-            should_stop=should_stop,
+            on_chosen=choose,
+            on_note=scene.note,
+            should_stop=scene.should_stop,
+            keep=keep_run(writer, where.past, store.history(directory)),
             **request.settings,
         )
+    scene.stopped(solution.stop_reason, directory)
     result = store.write_solution(directory, solution)
     closing.close(directory, solution)
     return result
 
 
-def _march(
-    request: Request,
-    evolution: Evolution,
-    console: Console,
-    command: str,
-    should_stop: Callable[[], str | None],
-    track: Sequence[str],
-) -> dict[str, Any]:
-    settings = marching_settings(evolution, request.method, request.preset, request.settings)
-    recipe(implicit_step(evolution), request.method, settings)
-    directory = store.new_directory(request.out, _stem(evolution, request.method))
-    trajectories.write_config(directory, Trajectory(evolution, request.method, request.preset, settings, request.seed))
-    closing.begin(directory, command)
+def _march(where: Place, evolution: Evolution, settings: Settings, scene: Scene) -> dict[str, Any]:
+    request, directory, writer = where.request, where.directory, where.writer()
+    writer.facts["settings"] = settings.model_dump()
     title = f"{evolution.name}, {evolution.steps} time steps to t = {evolution.until:g}, {request.method}"
     with (
-        trackers(track, directory, directory.name, _about(evolution, request, settings)) as tracking,
-        Display(console, title, request.seconds, evolution.steps) as display,
+        trackers(scene.track, directory, directory.name, where.about(settings)) as tracking,
+        Display(scene.console, title, request.seconds, evolution.steps) as display,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -127,47 +211,43 @@ def _march(
             seed=request.seed,
             preset=request.preset,
             callbacks=[trajectories.metrics_file(directory), _shown_by(display), *tracking],
-            should_stop=should_stop,
+            should_stop=scene.should_stop,
+            keep=keep_march(writer, where.past),
             **request.settings,
         )
+    scene.stopped(trajectory.stop_reason, directory)
     result = trajectories.write_result(directory, trajectory)
     closing.close(directory, trajectory)
     return result
 
 
-def transport(
-    request: Request,
-    pair: Pair,
-    console: Console,
-    command: str,
-    should_stop: Callable[[], str | None],
-    track: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Carry one measure to another and return the result that is also in `result.json`."""
-    settings = choose_transport(pair.name, pair.dim, request.method, request.preset, request.settings)
-    seconds = 60.0 if request.seconds is None and request.steps is None else request.seconds
-    directory = store.new_directory(request.out, _stem(pair, request.method))
-    transports.write_config(directory, pair, request.method, request.preset, request.seed, settings)
-    closing.begin(directory, command)
+def _transport(where: Place, pair: Pair, settings: BaseModel, scene: Scene) -> dict[str, Any]:
+    assert isinstance(settings, TransportSettings)
+    request, directory, writer = where.request, where.directory, where.writer()
+    writer.facts["settings"] = settings.model_dump()
+    transports.write_samples(directory, pair)
     title = f"{pair.name} {pair.dim}-D, {request.method}, {settings.precision}"
     with (
-        trackers(track, directory, directory.name, _about(pair, request, settings)) as tracking,
-        Display(console, title, seconds, request.steps) as display,
+        trackers(scene.track, directory, directory.name, where.about(settings)) as tracking,
+        Display(scene.console, title, request.seconds, request.steps) as display,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", RuntimeWarning)
         solution = carry(
             pair,
             request.method,
-            seconds=seconds,
+            seconds=request.seconds,
             steps=request.steps,
             seed=request.seed,
             preset=request.preset,
+            until=request.until,
             callbacks=[store.MetricsFile(directory), display, *tracking],
             on_compiled=display.on_compiled,
-            should_stop=should_stop,
+            should_stop=scene.should_stop,
+            keep=keep_run(writer, where.past, store.history(directory)),
             **request.settings,
         )
+    scene.stopped(solution.stop_reason, directory)
     result = transports.write_result(directory, solution)
     closing.close(directory, solution)
     return result
@@ -186,10 +266,10 @@ def _shown_by(display: Display) -> Callable[[int, TimeStep], None]:
         display(
             number,
             Record(
-                number,
+                step.number,
                 spent,
                 {"t": step.time},
-                {"u": len(step.history)},
+                {"u": step.steps},
                 {"u": step.residual},
                 {name: value for name, value in measured.items() if value is not None},
             ),
@@ -198,11 +278,5 @@ def _shown_by(display: Display) -> Callable[[int, TimeStep], None]:
     return show
 
 
-def _about(problem: PDE | Evolution | Pair, request: Request, settings: BaseModel) -> dict[str, Any]:
-    """What a tracking service shows as the parameters of a run."""
-    run = {"problem": problem.name, "dim": problem.dim, "method": request.method, "preset": request.preset}
-    return {**run, "seed": request.seed, **problem.options, **settings.model_dump()}
-
-
-def _stem(problem: PDE | Evolution | Pair, method: str) -> str:
+def _stem(problem: Problem, method: str) -> str:
     return f"{problem.name.replace('.py:', '-')}-{problem.dim}d-{method}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import json
 import os
 import platform
@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
-from pydantic import BaseModel
 
 from npdg import methods
 from npdg.errors import InputError
 from npdg.loop import Record
 from npdg.problems import CARDS
 from npdg.runs.config import to_toml
+from npdg.runs.files import append_rows, read_rows, write_whole
 from npdg.runs.reading import CONFIG, ENVIRONMENT, METRICS, RESULT
 from npdg.settings import Settings, parse
+from npdg.transport_settings import TransportSettings
 
 if TYPE_CHECKING:
     from npdg.evolution import Evolution
@@ -65,14 +66,14 @@ class MetricsFile:
 
     def __call__(self, step: int, record: Record) -> None:
         row = _row(record)
-        first = self.columns is None
         # The stages of a run may report different terms; the first one names the columns.
-        self.columns = self.columns or list(row)
-        with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=self.columns, restval="", extrasaction="ignore")
-            if first:
-                writer.writeheader()
-            writer.writerow(row)
+        self.columns = self.columns or read_rows(self.path)[0] or list(row)
+        append_rows(self.path, self.columns, [row])
+
+
+def history(directory: Path) -> list[Record]:
+    """The records that a run has written so far."""
+    return [read_record(row) for row in read_rows(directory / METRICS)[1]]
 
 
 def _row(record: Record) -> dict[str, Any]:
@@ -115,19 +116,16 @@ def write_solution(directory: Path, solution: Solution) -> dict[str, Any]:
     """The arrays of u and the result of the run; returns the result."""
     write_arrays(directory, solution.u)
     result = result_of(solution, directory)
-    (directory / RESULT).write_text(json.dumps(result, indent=2) + "\n")
+    write_whole(directory / RESULT, json.dumps(result, indent=2) + "\n")
     return result
 
 
 def write_arrays(directory: Path, tree: Any) -> None:
     """The arrays of a tree by their places in it, whole or not at all."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    temporary = directory / f".{ARRAYS}"
-    with temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(directory / ARRAYS)
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
+    write_whole(directory / ARRAYS, content.getvalue())
 
 
 def count_arrays(directory: Path, beginning: str) -> int:
@@ -161,14 +159,23 @@ def result_of(solution: Solution, directory: Path) -> dict[str, Any]:
 
 
 def write_config(
-    directory: Path, pde: PDE | Evolution | Pair, method: str, preset: str, seed: int, settings: BaseModel
+    directory: Path,
+    pde: PDE | Evolution | Pair,
+    method: str,
+    preset: str,
+    seed: int,
+    settings: Settings | TransportSettings,
 ) -> None:
-    """The resolved configuration, and the machine it is about to run on."""
+    """The resolved configuration of a solution, and the machine it is on."""
     run = {"problem": pde.name, "dim": pde.dim, "method": method, "preset": preset, "seed": seed}
-    (directory / CONFIG).write_text(
-        to_toml({"run": run, "options": dict(pde.options), "settings": settings.model_dump()})
-    )
-    (directory / ENVIRONMENT).write_text(json.dumps(environment(), indent=2) + "\n")
+    tables = {"run": run, "options": dict(pde.options), "settings": settings.model_dump()}
+    write_whole(directory / CONFIG, to_toml(tables))
+    write_environment(directory, settings.precision)
+
+
+def write_environment(directory: Path, precision: str) -> None:
+    """The machine and the versions that a run is about to use."""
+    write_whole(directory / ENVIRONMENT, json.dumps({**environment(), "precision": precision}, indent=2) + "\n")
 
 
 def environment() -> dict[str, Any]:
@@ -240,8 +247,6 @@ def load(directory: Path, pde: PDE | None) -> Solution:
             net = as_float64(template)
             template = Linearised.at(net, (net,))
         u = fill(template, directory / ARRAYS)
-    with (directory / METRICS).open(newline="") as file:
-        history = [read_record(row) for row in csv.DictReader(file)]
     return Solution(
         pde,
         u,
@@ -254,7 +259,7 @@ def load(directory: Path, pde: PDE | None) -> Solution:
         result["steps"],
         result["seconds"],
         result["compile_seconds"],
-        history,
+        history(directory),
         tuple(result["tried"]),
     )
 

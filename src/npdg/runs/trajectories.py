@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import tomllib
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from npdg.errors import InputError
 from npdg.marching import TimeStep
 from npdg.problems import CARDS
 from npdg.runs import store
+from npdg.runs.files import append_rows, read_rows, write_whole
 from npdg.settings import Settings, parse
 
 if TYPE_CHECKING:
@@ -37,17 +37,7 @@ COLUMNS: tuple[str, ...] = (
 
 def metrics_file(directory: Path) -> Callable[[int, TimeStep], None]:
     """A metrics.csv with one line a time step, complete after every line."""
-    path = directory / store.METRICS
-
-    def write(number: int, step: TimeStep) -> None:
-        first = not path.exists()
-        with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            if first:
-                writer.writeheader()
-            writer.writerow(_row(step))
-
-    return write
+    return lambda number, step: append_rows(directory / store.METRICS, COLUMNS, [_row(step)])
 
 
 def _row(step: TimeStep) -> dict[str, Any]:
@@ -58,7 +48,7 @@ def _row(step: TimeStep) -> dict[str, Any]:
         "rmse": "" if step.rmse is None else repr(step.rmse),
         "energy": "" if step.energy is None else repr(step.energy),
         "residual": repr(step.residual),
-        "steps": len(step.history),
+        "steps": step.steps,
         "compile_seconds": f"{step.compile_seconds:.6f}",
         "stop_reason": step.stop_reason,
     }
@@ -77,6 +67,7 @@ def _step(row: dict[str, str]) -> TimeStep:
         [],
         number("rmse"),
         number("energy"),
+        int(row["steps"]),
     )
 
 
@@ -102,7 +93,7 @@ def write_result(directory: Path, trajectory: Trajectory) -> dict[str, Any]:
     arrays = {"times": trajectory.times, "fields": trajectory.fields}
     store.write_arrays(directory, arrays)
     result = result_of(trajectory, directory)
-    (directory / store.RESULT).write_text(json.dumps(result, indent=2) + "\n")
+    write_whole(directory / store.RESULT, json.dumps(result, indent=2) + "\n")
     return result
 
 
@@ -115,7 +106,7 @@ def result_of(trajectory: Trajectory, directory: Path) -> dict[str, Any]:
         "preset": trajectory.preset,
         "seed": trajectory.seed,
         "precision": trajectory.precision,
-        "steps": sum(len(step.history) for step in trajectory.steps),
+        "steps": sum(step.steps for step in trajectory.steps),
         "time_steps": len(trajectory.steps) - 1,
         "seconds": trajectory.seconds,
         "compile_seconds": trajectory.compile_seconds,
@@ -141,8 +132,7 @@ def load(directory: Path, evolution: Evolution | None) -> Trajectory:
             raise InputError(f"pde: {run['problem']!r} is your own equation; give it as npdg.load(path, pde=...).")
         evolution = CARDS[run["problem"]].build(run["dim"], **config["options"])
     assert evolution is not None
-    with (directory / store.METRICS).open(newline="") as file:
-        steps = [_step(row) for row in csv.DictReader(file)]
+    steps = [_step(row) for row in read_rows(directory / store.METRICS)[1]]
     with precision(settings.precision):
         template = methods.primal(evolution.first, settings, jax.random.key(0))
         count = store.count_arrays(directory, "['times']")

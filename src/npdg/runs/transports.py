@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import tomllib
 from pathlib import Path
@@ -39,8 +38,13 @@ def save(solution: TransportSolution, path: Path) -> Path:
 
 
 def write_config(directory: Path, pair: Pair, method: str, preset: str, seed: int, settings: TransportSettings) -> None:
-    """The resolved configuration, and the samples of measures that are known by nothing else."""
+    """The resolved configuration of a solution, and its samples."""
     store.write_config(directory, pair, method, preset, seed, settings)
+    write_samples(directory, pair)
+
+
+def write_samples(directory: Path, pair: Pair) -> None:
+    """The arrays of measures that are known by nothing else."""
     arrays = {
         side: measure.points
         for side, measure in (("source", pair.source), ("target", pair.target))
@@ -102,14 +106,8 @@ def load(directory: Path, pair: Pair | None) -> TransportSolution:
         result["steps"],
         result["seconds"],
         result["compile_seconds"],
-        read_history(directory),
+        store.history(directory),
     )
-
-
-def read_history(directory: Path) -> list[Any]:
-    """The records of a run."""
-    with (directory / store.METRICS).open(newline="") as file:
-        return [store.read_record(row) for row in csv.DictReader(file)]
 
 
 def _pair(directory: Path, config: dict[str, Any]) -> Pair:

@@ -1,0 +1,44 @@
+"""What `npdg resume` is asked for, checked before jax is imported."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from npdg.errors import InputError
+from npdg.runs.config import Request, Target, read_request
+
+CONFIG, RESULT = "config.toml", "result.json"
+OPEN_ENDS = ("interrupted", "terminated")
+
+
+def read_run(directory: Path, seconds: str | None, steps: str | None) -> tuple[Request, Target]:
+    """The request that a run began with, with another total budget if one is given; refuses what cannot go on."""
+    if not (directory / CONFIG).is_file():
+        raise InputError(f"run: {str(directory)!r} holds no run to go on with: {CONFIG} is missing.")
+    request, target = read_request({"seconds": seconds, "steps": steps}, [], None, directory / CONFIG)
+    march = target.card is not None and target.card.kind == "evolution"
+    if march and steps is not None:
+        raise InputError("steps: a march goes on to its last time as it began; leave --steps out.")
+    result = _result(directory)
+    if result is None or result["stop_reason"] in OPEN_ENDS:
+        return request, target
+    ended = f"run: {str(directory)!r} has ended (stopped by {result['stop_reason']} after {result['steps']} steps, "
+    ended += f"{result['seconds']:.1f} s)"
+    if "time_steps" in result:
+        raise InputError(f"{ended}; a march that has ended does not go on.")
+    if result["stop_reason"] == "diverged":
+        raise InputError(f"{ended}; start another run with other settings, or with --rollbacks 3.")
+    more = (request.steps is not None and request.steps > result["steps"]) or (
+        request.seconds is not None and request.seconds > result["seconds"]
+    )
+    if not (more and (seconds or steps)):
+        raise InputError(f"{ended}; give a larger total --steps or --seconds to go on.")
+    return request, target
+
+
+def _result(directory: Path) -> dict[str, Any] | None:
+    try:
+        result = json.loads((directory / RESULT).read_text())
+        return result if {"stop_reason", "steps", "seconds"} <= result.keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None
