@@ -9,7 +9,7 @@ from jax import Array
 
 from npdg.distributions import Distribution
 
-DIRECTIONS, PAIRS = 256, 2048  # of the sliced distance; points of the energy distance
+DIRECTIONS, PAIRS = 128, 2048  # of the sliced distance; points of the energy distance
 
 
 def map_errors(computed: np.ndarray, true: np.ndarray, source: np.ndarray, variance: float) -> dict[str, float]:

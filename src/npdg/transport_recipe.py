@@ -24,11 +24,12 @@ ACTIVATIONS = {"tanh": Tanh, "softplus": Softplus, "prelu": PReLU, "sine": Sine}
 
 def transport_recipe(pair: Pair, method: str, settings: TransportSettings) -> Recipe:
     """All that a run of one method on one pair of measures needs."""
+    scale = float(np.sqrt(np.trace(pair.source.covariance) + np.trace(pair.target.covariance)))
     source, target = (_drawn(settings)(measure) for measure in (pair.source, pair.target))
     return Recipe(
         saddle=monge(source, target, metric=settings.metric, refine=settings.refine),
         start=lambda key: start(pair, settings, key),
-        rules=RULES[method](settings),
+        rules=RULES[method](settings, scale),
         sizes={
             "source": settings.n_interior,
             "target": settings.n_interior,
@@ -70,7 +71,7 @@ def _drawn(settings: TransportSettings) -> Callable[[Distribution], Measure]:
     return matched if settings.matched else (lambda measure: measure)
 
 
-def _natural(settings: TransportSettings) -> dict[str, Rule]:
+def _natural(settings: TransportSettings, scale: float) -> dict[str, Rule]:
     kinds: dict[str, Callable[..., Solver]] = {"minres": minres, "cg": cg}
     solve = by_products(kinds[settings.solver](settings.minres_rtol, settings.minres_max))
     if settings.settling == 0:  # as published: steps of a constant size
@@ -79,13 +80,19 @@ def _natural(settings: TransportSettings) -> dict[str, Rule]:
             "T": natural(settings.tau_u, solve, damping=settings.damping),
         }
     return {
-        "phi": annealed(settings.tau_phi, settings.settling, settings.reach, settings.damping, settings.minres_max),
+        "phi": annealed(
+            tau=settings.tau_phi,
+            settling=settings.settling,
+            reach=settings.reach * scale,
+            damping=settings.damping,
+            iterations=settings.minres_max,
+        ),
         "T": levenberg(settings.tau_u, solve),
     }
 
 
-RULES: dict[str, Callable[[TransportSettings], dict[str, Rule]]] = {
+RULES: dict[str, Callable[[TransportSettings, float], dict[str, Rule]]] = {
     "npdg": _natural,
-    "npdg-flat": lambda s: {"phi": plain(s.tau_phi), "T": plain(s.tau_u)},
-    "pd-adam": lambda s: {"phi": adam(s.tau_phi), "T": adam(s.tau_u)},
+    "npdg-flat": lambda s, _: {"phi": plain(s.tau_phi), "T": plain(s.tau_u)},
+    "pd-adam": lambda s, _: {"phi": adam(s.tau_phi), "T": adam(s.tau_u)},
 }

@@ -14,6 +14,8 @@ TRANSPORT_METHODS = ("npdg", "npdg-flat", "pd-adam")
 class TransportSettings(BaseModel):
     """Every number of a transport run. u is the map T; N is `n_interior`; K₁ and K₂ are `repeats_u`, `repeats_phi`.
 
+    Step k of φ is τ/(1 + k/settling), at most `reach` times √(tr Σ₀ + tr Σ₁) long; without `settling` it is τ.
+
     `affine`, `translate`, `residual`, `matched` and `refine` are the aids: start from the best affine map, or from a
     shift; T = x + network; samples with the exact first two moments; T improved by minimising ½|x − y|² + φ(y).
     """
@@ -21,24 +23,24 @@ class TransportSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     tau_u: Positive = 1.0
-    tau_phi: Positive = 0.3
+    tau_phi: Positive = 0.7
     omega: NonNegative = 1.0
-    settling: NonNegative = 30.0
-    reach: Positive = 0.1
+    settling: NonNegative = 15.0
+    reach: Positive = 0.05
     repeats_u: Count = 1
     repeats_phi: Count = 1
-    n_interior: Count = 8192
-    n_metric: Count = 1024
+    n_interior: Count = 16384
+    n_metric: Count = 512
     width: Annotated[int, Field(ge=1, le=65536, description="a whole number from 1 to 65536")] = 64
     depth: Annotated[int, Field(ge=1, le=64, description="a whole number of linear maps, from 1 to 64")] = 3
     activation: Annotated[
         Literal["tanh", "softplus", "prelu", "sine"], Field(description="tanh, softplus, prelu or sine")
     ] = "softplus"
-    squares: Annotated[bool, Field(description="true or false")] = False
+    squares: Annotated[bool, Field(description="true or false")] = True
     metric: Annotated[Literal["h1", "gradient", "identity"], Field(description="h1, gradient or identity")] = "h1"
     solver: Annotated[Literal["minres", "cg"], Field(description="minres or cg")] = "cg"
     minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")] = 1e-2
-    minres_max: Count = 30
+    minres_max: Count = 60
     damping: NonNegative = 1e-3
     refine: Annotated[int, Field(ge=0, le=100, description="a whole number from 0 to 100")] = 2
     affine: Annotated[bool, Field(description="true or false")] = True

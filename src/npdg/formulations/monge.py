@@ -26,22 +26,20 @@ from npdg.saddle import Feature, Fields, Integral, Player, Saddle
 
 PotentialMetric = Literal["identity", "gradient", "h1"]
 LONGEST = 1.0  # step of the refinement
-CAUTIOUS = 0.2  # of the residual, where Newton's step does not help
-INNER = 1  # iterations of conjugate gradients in a Newton step
+CAUTIOUS = 0.4  # of the residual, where the curvature is not positive
+INNER = 2  # iterations of conjugate gradients in a Newton step
 
 
 def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:
-    """Some truncated Newton steps from y towards the minimiser of ½|x − y|² + φ(y)."""
+    """Some truncated Newton steps from y down ½|x − y|² + φ(y), into the well in which y lies."""
+    height = lambda z: _half_square(x - z) + phi(z)
 
     def newton(_: int, y: Array) -> Array:
         slope, curve = jax.linearize(grad(phi), y)
         residual = x - y - slope
         step = _conjugate(lambda v: v + curve(v), residual)
         step = step * jnp.minimum(1.0, LONGEST / jnp.maximum(jnp.linalg.norm(step), 1e-12))
-        there = y + step
-        after = x - there - grad(phi)(there)
-        better = jnp.vdot(after, after) < jnp.vdot(residual, residual)
-        return jnp.where(better, there, y + CAUTIOUS * residual)
+        return jnp.where(height(y + step) < height(y), y + step, y + step / 4)
 
     return lax.fori_loop(0, rounds, newton, y)
 
