@@ -13,7 +13,10 @@ import npdg
 from npdg import scores
 from npdg.distributions import Matched, Samples, bures
 from npdg.formulations.monge import monge, refined
+from npdg.gram import Gram
+from npdg.krylov import cg
 from npdg.maps import start_map, start_potential
+from npdg.rules import View, annealed, by_products, levenberg
 
 RNG = np.random.default_rng(0)
 
@@ -167,3 +170,54 @@ def test_bad_settings():
         npdg.Gaussian([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
     with pytest.raises(npdg.InputError, match="weights"):
         npdg.GaussianMixture([0.5, 0.6], [[0.0], [1.0]], 1.0)
+
+
+def quadratic_view(vector, gradient, *, sense: int = 1, metric: float = 1.0) -> View:
+    """A player whose field is a vector, with L = ∓½|v|² and a multiple of the unit metric."""
+    field = Holder(jnp.asarray(vector))
+    return View(
+        field,
+        jnp.asarray(gradient),
+        sense,
+        value=lambda f: -sense * jnp.sum(f.vector**2) / 2,
+        gram=lambda: Gram(len(vector), lambda v: [metric * v], lambda parts: parts[0], *[lambda: jnp.zeros(0)] * 2),
+    )
+
+
+class Holder(eqx.Module):
+    vector: jax.Array
+
+    def __call__(self, x):
+        return self.vector @ x
+
+
+def test_a_step_that_went_wrong_is_taken_back():
+    """The natural gradient is a hundred times as long after a step, then not a number: the parameters before it return,
+    and steps are shorter."""
+    rule = annealed(0.5, 10.0, 100.0, 1e-3, 5)
+    start = jnp.array([1.0, -2.0])
+    state = rule.init(Holder(start))
+    field, state, _ = rule.step(quadratic_view(start, -start), state)
+    good = field.vector
+    np.testing.assert_allclose(good, 0.5 * start, rtol=0.01)
+    for bad in (-100 * good, jnp.full(2, jnp.nan)):
+        back, after, move = rule.step(quadratic_view(good, bad), state)
+        np.testing.assert_array_equal(back.vector, start)
+        assert float(after.taken) > float(state.taken)
+        assert all(np.isfinite(float(number)) for number in move)
+    again, _, _ = rule.step(quadratic_view(start, -100 * start), after)  # believed once after a step back
+    assert not jnp.array_equal(again.vector, start)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_a_map_never_steps_to_a_higher_loss(scale):
+    """A metric that is too small by `scale` makes steps too long; they are cut or not taken, and damping grows."""
+    rule = levenberg(1.0, by_products(cg(1e-6, 10)), damping=1e-2)
+    vector, state = jnp.array([1.0, -2.0]), rule.init(Holder(jnp.zeros(2)))
+    for _ in range(6):
+        view = quadratic_view(vector, vector, sense=-1, metric=1 / scale)
+        field, new, _ = rule.step(view, state)
+        assert float(jnp.sum(field.vector**2)) <= float(jnp.sum(vector**2))
+        assert (float(new) > float(state)) == bool(jnp.array_equal(field.vector, vector))
+        vector, state = field.vector, new
+    assert float(jnp.sum(vector**2)) < 5.0

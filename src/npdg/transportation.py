@@ -121,7 +121,7 @@ class TransportSolution:
         }
 
     def _mode_mass(self) -> float | None:
-        """The largest relative error of the masses that arrive nearest to the modes of a mixture; None without modes."""
+        """The largest relative error of the masses that arrive nearest to the modes of a mixture, if it is one."""
         target = self.pair.target
         if not isinstance(target, GaussianMixture):
             return None

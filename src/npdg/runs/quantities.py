@@ -39,6 +39,7 @@ PLAYERS = {"phi": "φ", "psi": "ψ"}
 # What a chart of one run shows: its title, and whether its vertical axis is logarithmic.
 GROUPS = {
     "error": ("Errors", True),
+    "value": ("Cost of the map and its cosine to the true one", False),
     "term": ("Terms of the functional, by size", True),
     "iterations": ("Iterations of the linear solves", False),
     "residual": ("Relative residual of the linear solves", True),
@@ -85,7 +86,9 @@ def _named(group: str, name: str) -> str:
 
 def _kind(column: str) -> tuple[str, str]:
     group, _, name = column.partition(" ")
-    return (group, name) if name and group in ("term", *KRYLOV) else ("error", column)
+    if name and group in ("term", *KRYLOV):
+        return group, name
+    return ("value" if column in ("cost", "cos") else "error"), column
 
 
 def charts(quantities: Sequence[Quantity], groups: Sequence[str]) -> list[Part]:

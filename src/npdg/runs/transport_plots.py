@@ -60,7 +60,7 @@ def history_figure(solutions: Sequence[TransportSolution]) -> Figure:
 def shown_axes(solution: TransportSolution) -> tuple[int, int]:
     """The two coordinates whose variance changes most."""
     before, after = (np.diag(m.covariance) for m in (solution.pair.source, solution.pair.target))
-    first, second = sorted(np.argsort(-np.abs(np.log(np.maximum(after, 1e-12) / np.maximum(before, 1e-12))))[:2])
+    first, second = sorted(np.argsort(-np.abs(after - before), kind="stable")[:2])
     return int(first), int(second)
 
 
