@@ -30,7 +30,7 @@ def compare(
     """Run every method for the seconds of the request with `seeds` seeds; the result is also in `compare.json`."""
     pde, _ = build(target)
     if not isinstance(pde, PDE):
-        raise InputError(f"problem: {pde.name!r} is not allowed here; methods are compared on equations without time.")
+        raise InputError(f"problem: {pde.name!r} is not allowed here; methods are compared on an npdg.PDE.")
     if pde.exact is None:
         raise InputError("exact: this equation has no exact solution to compare with; give PDE(exact=...).")
     entries = [Entry(name, name, request.preset, request.settings) for name in methods or _able(pde, request)]
