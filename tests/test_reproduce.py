@@ -15,18 +15,23 @@ from rich.console import Console
 from test_cli import npdg as command
 
 from npdg import reproduce
-from npdg.loop import Record
+from npdg.loop import Outcome, Record, State
 from npdg.marching import TimeStep
 from npdg.methods import primal
 from npdg.presets import choose
 from npdg.problems import allen_cahn, find
 from npdg.reproduce import allen_cahn as ac_figures
+from npdg.reproduce import transport as ma_figures
 from npdg.reproduce.pictures import shell_errors
 from npdg.reproduce.tables import solution_norms
-from npdg.runs import race
+from npdg.runs import race, transport_plots
 from npdg.runs.race import Entry, Lap
 from npdg.solution import Solution
+from npdg.stages import KEEP_NOTHING
 from npdg.trajectory import Trajectory
+from npdg.transport_recipe import start
+from npdg.transport_settings import choose_transport
+from npdg.transportation import TransportSolution
 
 
 def untrained(pde, method="npdg", *, preset="default", seconds=None, steps=None, seed=0, should_stop=None, **settings):
@@ -54,10 +59,27 @@ def standing(evolution, method="npdg", *, preset="default", seconds=None, should
     return Trajectory(evolution, method, preset, chosen, 0, steps, times, [u] * len(times))
 
 
+def resting(pair, method="npdg", *, preset="default", seconds=60.0, should_stop=None, keep=KEEP_NOTHING, **settings):
+    """A transport map as a run returns it, which never moved from its start."""
+    small = {**settings, "width": 4, "depth": 2}
+    chosen = choose_transport(pair.name, pair.dim, method, preset, small)
+    fields = start(pair, chosen, jax.random.key(0))
+    history = [Record(k, float(k), {}, {}, {}, {"map_l2": 2.0**-k, "uvp": 1.0}) for k in range(1, 5)]
+    for k in range(1, 5):
+        state = State(dict(fields), {}, jax.random.key(0), jnp.zeros((), int))
+        keep.between(Outcome(state, "seconds", seconds=seconds * k / 4))
+    return TransportSolution(pair, method, preset, chosen, fields, 0, "seconds", "", 4, seconds, 1.0, history)
+
+
 @pytest.mark.parametrize("name", list(reproduce.TARGETS))
 def test_every_target_writes_its_numbers_its_picture_and_a_summary(name, tmp_path, monkeypatch):
     monkeypatch.setattr(race, "solve", untrained)
     monkeypatch.setattr(ac_figures, "march", standing)
+    monkeypatch.setattr(ma_figures, "carry", resting)
+    scores = dict.fromkeys(("map_l2", "uvp", "sliced_w2", "sliced_w2_floor"), 0.5)
+    monkeypatch.setattr(TransportSolution, "score", lambda self: scores)
+    monkeypatch.setattr(transport_plots, "GRID", 12)
+    monkeypatch.setattr(transport_plots, "DRAWN", 200)
     monkeypatch.setattr(allen_cahn, "INTERVALS", {1: 800, 2: 100})
     monkeypatch.setattr(jax, "clear_caches", lambda: None)
     monkeypatch.setattr(Solution, "error", lambda self: type("Errors", (), {"rel_l2": 0.5, "rel_h1": 0.7}))

@@ -64,11 +64,11 @@ def shown_axes(solution: TransportSolution) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def samples(solution: TransportSolution, count: int = DRAWN) -> tuple[np.ndarray, np.ndarray]:
+def samples(solution: TransportSolution) -> tuple[np.ndarray, np.ndarray]:
     """Points of ρ₀ and of ρ₁."""
     first, second = jax.random.split(jax.random.key(11))
     source, target = solution.pair.source, solution.pair.target
-    return np.asarray(source.sample(first, count).x), np.asarray(target.sample(second, count).x)
+    return np.asarray(source.sample(first, DRAWN).x), np.asarray(target.sample(second, DRAWN).x)
 
 
 def draw_density(axes: Any, points: np.ndarray, plane: tuple[int, int], box: np.ndarray, title: str) -> None:
