@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: solve test lint bench ladder clean
+.PHONY: solve test test-slow lint bench ladder clean
 
 solve: .venv/installed
 	$(BIN)/npdg solve poisson --dim 10 --seconds 30
 
 test: .venv/installed-dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What takes longest: examples, the authors' trajectory, whole runs.
+test-slow: .venv/installed-dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

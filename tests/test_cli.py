@@ -108,6 +108,7 @@ def test_a_saved_run_loads(run):
     assert abs(solution.error().rel_l2 - json.loads(run[0].stdout)["rel_l2"]) < 1e-12
 
 
+@pytest.mark.slow
 def test_a_users_file_runs_and_its_unknown_errors_are_null(tmp_path):
     (tmp_path / "mine.py").write_text(GOOD_FILE)
     done = npdg(

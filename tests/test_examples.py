@@ -9,12 +9,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_example(path, tmp_path):
     done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_equation_in_the_readme_runs(tmp_path):
     text = (ROOT / "README.md").read_text()
     code = text.split("```python")[1].split("```")[0]

@@ -118,6 +118,7 @@ def test_one_product_per_iteration():
     assert len(calls) == int(solve.iterations) + 1
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), size=st.integers(1, 25), shift=st.floats(1e-3, 10))
 @settings(max_examples=25, deadline=None)
 def test_all_solvers_agree_with_a_dense_solve(seed, size, shift):
@@ -131,6 +132,7 @@ def test_all_solvers_agree_with_a_dense_solve(seed, size, shift):
             np.testing.assert_allclose(solve.x, exact, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_minres_residuals_never_grow_with_more_iterations():
     a = jnp.asarray(gram(80, 60, 16, spread=5))
     b = jnp.asarray(np.random.default_rng(17).normal(size=80))

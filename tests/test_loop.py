@@ -235,6 +235,7 @@ def test_exact_dual_step_is_the_best_of_the_damped_gauss_newton_steps(exact):
     np.testing.assert_allclose(sum(info.terms.values()), loss(theta), rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_exact_dual_never_raises_the_functional_on_its_own_samples(exact):
     state, advance = initial(exact, 1), jax.jit(lambda s: step(exact, s)[0])

@@ -99,6 +99,7 @@ def test_saved_and_loaded(short, tmp_path):
     assert (tmp_path / "march.png").stat().st_size > 5000
 
 
+@pytest.mark.slow
 def test_heat_is_first_order_in_time():
     """The error at the end is that of implicit Euler: |(1 + 1/n)^−n − 1/e| of the exact shape, which halves with h.
 
@@ -180,6 +181,7 @@ def test_natural_condition_holds_at_the_solution_and_only_there(name):
     assert abs(float(wrong["pairing"] + wrong["boundary flux"])) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", [{"neumann": "natural"}, {"residual_weight": 1.0}], ids=str)
 def test_neumann_with_dual_networks(choice):
     """An equation like a time step, by ψ, as the natural condition, and with the residual loss added for u."""

@@ -136,6 +136,7 @@ def test_time_to_an_accuracy_is_the_first_time():
 TINY = ["--set", "width=8", "--set", "n_interior=50", "--set", "n_boundary=20"]
 
 
+@pytest.mark.slow
 def test_compare_gives_a_table_curves_and_json(tmp_path):
     done = command(
         *["compare", "poisson", "--dim", "2", "--methods", "pinn,wan", "--seconds", "0.5", "--seeds", "2"],
@@ -155,6 +156,7 @@ def test_compare_gives_a_table_curves_and_json(tmp_path):
     assert (tmp_path / "out" / "curves.png").exists()
 
 
+@pytest.mark.slow
 def test_a_method_that_diverges_is_a_row(tmp_path):
     done = command(
         *["compare", "poisson", "--dim", "2", "--methods", "pinn,deep-ritz", "--seconds", "0.5", *TINY],

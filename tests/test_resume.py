@@ -146,6 +146,7 @@ def test_a_checkpoint_of_another_configuration_is_refused(whole, tmp_path):
             resume_in(directory)
 
 
+@pytest.mark.slow
 def test_a_march_goes_on_at_the_next_time_step_bit_for_bit(tmp_path):
     def evolve(directory: Path, stop_after: float) -> dict[str, Any]:
         words = ["width=6", "n_interior=30", "time_steps=2", "until=0.02", "step_max=8", "epsilon=0.1"]
@@ -203,6 +204,7 @@ def test_more_care_is_ten_times_the_damping_or_half_the_steps():
     assert careful("pinn", plain, 3).tau_u == plain.tau_u / 8
 
 
+@pytest.mark.slow
 def test_a_fault_is_rolled_back_with_more_care_and_never_checkpointed(tmp_path, monkeypatch):
     real, rates = methods.recipe, []
 

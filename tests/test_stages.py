@@ -116,6 +116,7 @@ def test_averaged_steps_are_the_mean_of_the_batches_minimisers():
     np.testing.assert_allclose(one(one(one(start))).fields["u"](x), np.mean(values), atol=0.05 * float(np.std(values)))
 
 
+@pytest.mark.slow
 def test_polish_gains_and_is_saved_and_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(npdg.Solution, "error_estimate", lambda self: None)  # not what this is about
     solution = npdg.solve(equation(), seconds=2.0, seed=0, width=16, n_interior=200, n_boundary=40)
@@ -129,6 +130,7 @@ def test_polish_gains_and_is_saved_and_loaded(tmp_path, monkeypatch):
     assert all(not s.polish for s in candidates("mine", 2, "npdg", "default", {"precision": "float32"}))
 
 
+@pytest.mark.slow
 def test_the_better_network_is_taken_and_the_first_convincing_one_at_once():
     options = candidates("mine", 2, "npdg", "default", {"n_interior": 200, "n_boundary": 40})
     assert len({(s.activation, s.depth) for s in options}) == len(options) == 3
@@ -148,6 +150,7 @@ def test_who_chooses_the_network_gets_no_trial():
     assert len(candidates("mine", 5, "pd-adam", "default", {})) == 1
 
 
+@pytest.mark.slow
 def test_certificate_is_within_a_factor_two():
     """Of an early field, and of its polished successor, neither of which the estimate compares with the exact one."""
     pde = equation(6.0)
@@ -164,6 +167,7 @@ def test_certificate_is_within_a_factor_two():
         assert 0.5 < error_estimate(pde, polished) / error < 2
 
 
+@pytest.mark.slow
 def test_certificate_of_a_large_network_is_by_conjugate_gradients(monkeypatch):
     monkeypatch.setattr(polish, "LARGEST", 10)
     rough = npdg.solve(equation(), steps=6, width=16, n_interior=200, n_boundary=40)

@@ -96,6 +96,7 @@ def test_step_is_the_two_solves_of_dense_algebra():
     assert info.moves["phi"].residual < 1e-10
 
 
+@pytest.mark.slow
 def test_supremum_is_at_most_the_energy_of_the_error():
     """Bessel: the maximum over a subspace of H¹₀ is below half the squared energy norm of u − u* ∈ H¹₀."""
     pde = PDE(npdg.Box(0.0, 1.0, dim=2), lambda u, x: grad(u)(x))
@@ -145,6 +146,7 @@ def gram_like(size: int):
     return Gram(size, lambda v: [v], lambda rows: rows[0], lambda: jnp.eye(size), lambda: same(jnp.zeros(size)))
 
 
+@pytest.mark.slow
 def test_tangent_dual_solves_a_nonlinear_equation():
     numbers = {"width": 24, "n_interior": 800, "n_metric": 400, "n_boundary": 80, "precision": "float64", "tau_u": 0.7}
     solver = {"dual": "tangent", "solver": "cg", "minres_max": 60, "damping": 1e-3}

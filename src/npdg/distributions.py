@@ -108,7 +108,8 @@ class Samples:
             raise InputError(f"{name}: {len(points)} point is not allowed; give at least 2.")
         if not np.all(np.isfinite(points)):
             raise InputError(f"{name}: it holds NaN or infinite numbers; give finite ones.")
-        self.points = points.astype(float)
+        # An array may be sorted; some of its first points must be like the others.
+        self.points = np.random.default_rng(0).permutation(points.astype(float))
         self.dim = points.shape[1]
         self.mean = self.points.mean(axis=0)
         self.covariance = np.atleast_2d(np.cov(self.points, rowvar=False))
@@ -136,7 +137,9 @@ class Matched:
         x = self.measure.sample(key, n).x
         mean = jnp.mean(x, axis=0)
         offsets = jax.vmap(lambda row: row - mean)(x)
-        white = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(offsets.T @ offsets / n), offsets.T, lower=True)
+        white = jax.scipy.linalg.solve_triangular(
+            jnp.linalg.cholesky(offsets.T @ offsets / len(x)), offsets.T, lower=True
+        )
         moved = (jnp.asarray(self.root) @ white).T
         return Points(jax.vmap(lambda row: jnp.asarray(self.measure.mean) + row)(moved))
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from npdg import scores
-from npdg.distributions import GaussianMixture
+from npdg.distributions import GaussianMixture, Samples
 from npdg.errors import InputError
 from npdg.formulations.monge import refined
 from npdg.loop import Outcome, Record, State, initial, run
@@ -89,6 +89,9 @@ class TransportSolution:
             np.asarray(measure.sample(key, n).x)
             for measure, key in ((pair.source, first), (pair.target, second), (pair.target, third))
         )
+        if isinstance(pair.target, Samples) and n > len(pair.target.points) // 2:
+            # Two draws of all its points would be the same: the floor is that of its two halves.
+            y, z = np.array_split(pair.target.points[: len(pair.target.points) // 2 * 2], 2)
         n = min(len(x), len(y), len(z))
         x, y, z = x[:n], y[:n], z[:n]
         pushed = self.map(x)

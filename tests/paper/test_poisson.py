@@ -49,6 +49,7 @@ def test_preset_is_the_papers():
     assert (fifty.depth, fifty.n_interior, fifty.n_boundary, fifty.minres_rtol) == (6, 4000, 4000, 1e-4)
 
 
+@pytest.mark.slow
 def test_trajectory_of_the_authors_code():
     """10-D: about 0.24 at step 10, 4.6e-2 at 20, 3.3e-2 at 25, with about 6, 4, 4 MINRES iterations a solve."""
     errors = {}
