@@ -109,7 +109,8 @@ class Samples:
         if not np.all(np.isfinite(points)):
             raise InputError(f"{name}: it holds NaN or infinite numbers; give finite ones.")
         # An array may be sorted; some of its first points must be like the others.
-        self.points = np.random.default_rng(0).permutation(points.astype(float))
+        self.given = points.astype(float)
+        self.points = np.random.default_rng(0).permutation(self.given)
         self.dim = points.shape[1]
         self.mean = self.points.mean(axis=0)
         self.covariance = np.atleast_2d(np.cov(self.points, rowvar=False))

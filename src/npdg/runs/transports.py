@@ -46,7 +46,7 @@ def write_config(directory: Path, pair: Pair, method: str, preset: str, seed: in
 def write_samples(directory: Path, pair: Pair) -> None:
     """The arrays of measures that are known by nothing else."""
     arrays = {
-        side: measure.points
+        side: measure.given
         for side, measure in (("source", pair.source), ("target", pair.target))
         if isinstance(measure, Samples)
     }
