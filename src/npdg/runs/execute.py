@@ -2,7 +2,8 @@
 
 import shlex
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from npdg.runs.place import Place
 from npdg.runs.points import read_points
 from npdg.runs.signals import EXIT_CODES
 from npdg.runs.snapshots import keep_march, keep_run
-from npdg.runs.tracking import trackers
+from npdg.runs.tracking import Tracker, trackers
 from npdg.settings import Settings
 from npdg.solution import solve as solve_pde
 from npdg.stopping import read_until, stopping_rule, transport_rule
@@ -155,6 +156,20 @@ def _carry_out(where: Place, settings: Settings | TransportSettings, scene: Scen
     return _solve(where, where.problem, settings, scene)
 
 
+@contextmanager
+def _watched(
+    where: Place, settings: BaseModel, scene: Scene, title: str, steps: int | None
+) -> Iterator[tuple[Display, list[Tracker]]]:
+    """The display of a run and its trackers, while it lasts."""
+    with (
+        trackers(scene.track, where.directory, where.directory.name, where.about(settings)) as tracking,
+        Display(scene.console, title, where.request.seconds, steps) as display,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", RuntimeWarning)  # divergence is reported by the exit code and one line
+        yield display, tracking
+
+
 def _solve(where: Place, pde: PDE, settings: Settings, scene: Scene) -> dict[str, Any]:
     request, directory = where.request, where.directory
     title = f"{pde.name} {pde.dim}-D, {request.method}, {settings.precision}"
@@ -164,12 +179,7 @@ def _solve(where: Place, pde: PDE, settings: Settings, scene: Scene) -> dict[str
         where.write_config(chosen)
         writer.facts["settings"] = chosen.model_dump()
 
-    with (
-        trackers(scene.track, directory, directory.name, where.about(settings)) as tracking,
-        Display(scene.console, title, request.seconds, request.steps) as display,
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore", RuntimeWarning)  # divergence is reported by the exit code and one line
+    with _watched(where, settings, scene, title, request.steps) as (display, tracking):
         solution = solve_pde(
             pde,
             request.method,
@@ -197,12 +207,7 @@ def _march(where: Place, evolution: Evolution, settings: Settings, scene: Scene)
     request, directory, writer = where.request, where.directory, where.writer()
     writer.facts["settings"] = settings.model_dump()
     title = f"{evolution.name}, {evolution.steps} time steps to t = {evolution.until:g}, {request.method}"
-    with (
-        trackers(scene.track, directory, directory.name, where.about(settings)) as tracking,
-        Display(scene.console, title, request.seconds, evolution.steps) as display,
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with _watched(where, settings, scene, title, evolution.steps) as (display, tracking):
         trajectory = march(
             evolution,
             request.method,
@@ -227,12 +232,7 @@ def _transport(where: Place, pair: Pair, settings: BaseModel, scene: Scene) -> d
     writer.facts["settings"] = settings.model_dump()
     transports.write_samples(directory, pair)
     title = f"{pair.name} {pair.dim}-D, {request.method}, {settings.precision}"
-    with (
-        trackers(scene.track, directory, directory.name, where.about(settings)) as tracking,
-        Display(scene.console, title, request.seconds, request.steps) as display,
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with _watched(where, settings, scene, title, request.steps) as (display, tracking):
         solution = carry(
             pair,
             request.method,
