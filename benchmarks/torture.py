@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
 import os
-import pickle
 import random
 import resource
 import shutil
@@ -22,40 +20,46 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+from hostile import bad_configuration, evil_checkpoints, evil_configurations
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import seed as seeded
 from hypothesis import settings as sized
-from hypothesis import strategies as st
 
-from npdg.runs.checkpoint import MAGIC, Damaged, read, unpack
-from npdg.runs.config import RUN_KEYS
-from npdg.settings import Settings
+from npdg.runs.checkpoint import Damaged, read, unpack
 
 NPDG = [sys.executable, "-m", "npdg.cli"]
 # The method that is traced and compiled fastest; without second derivatives there is no certificate to wait for.
 METHOD = "deep-ritz"
 SETTINGS: dict[str, Any] = {"width": 8, "activation": "prelu", "n_interior": 50, "n_boundary": 10, "depth": 2}
 STEPS = 60000
-WORDS = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-SOLVE = [
-    "solve",
-    "poisson",
-    "--dim",
-    "1",
-    "--method",
-    METHOD,
-    "--steps",
-    str(STEPS),
-    "--checkpoint-seconds",
-    "0",
-    *WORDS,
-]
+
+
+def _words(problem: str, settings: dict[str, Any], *words: str) -> list[str]:
+    sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    return ["solve", problem, *words, "--checkpoint-seconds", "0", *sets]
+
+
+SOLVE = _words("poisson", SETTINGS, "--dim", "1", "--method", METHOD, "--steps", str(STEPS))
+MARCH = _words(
+    "allen-cahn-1d",
+    {"width": 6, "n_interior": 30, "time_steps": 12, "until": 0.12, "step_max": 8, "epsilon": 0.1},
+)
+TRANSPORT = _words("ot-1d", {"width": 8, "n_interior": 64, "n_metric": 32, "minres_max": 10}, "--steps", "1500")
+
+
+class Verdict(NamedTuple):
+    """How many of how many went well, and the figures."""
+
+    good: int
+    total: int
+    figures: str
 
 
 class Scratch:
@@ -87,51 +91,53 @@ class Scratch:
         return {key: array.tobytes() for key, array in read(newest).arrays.items()}
 
 
-def kills(scratch: Scratch, count: int) -> str:
+def kills(run: list[str], reference: str, scratch: Scratch, count: int) -> Verdict:
     """kill −9 at random moments, then resume."""
     uncached = {**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    assert scratch.run(*SOLVE, "--out", "apart", env=uncached)[0] == 0
+    assert scratch.run(*run, "--out", f"{reference}-apart", env=uncached)[0] == 0
+    assert scratch.run(*run, "--out", reference)[0] == 0
     began = time.monotonic()
-    assert scratch.run(*SOLVE, "--out", "reference")[0] == 0
-    assert scratch.run(*SOLVE, "--out", "warm")[0] == 0
-    length = (time.monotonic() - began) / 2
-    whole = scratch.state("reference")
-    training = json.loads((scratch.directory / "reference" / "result.json").read_text())["seconds"]
-    apart = "equal" if scratch.state("apart") == whole else "NOT EQUAL"
+    assert scratch.run(*run, "--out", f"{reference}-warm")[0] == 0
+    length = time.monotonic() - began
+    whole = scratch.state(reference)
+    training = json.loads((scratch.directory / reference / "result.json").read_text())["seconds"]
+    apart = "equal" if scratch.state(f"{reference}-apart") == whole else "NOT EQUAL"
     chance = random.Random(1)
-    moments = [chance.uniform(0.15, 1.0) * length for _ in range(count)]
+    moments = [chance.uniform(0.15, 1.0) for _ in range(count)]
 
-    def one(number: int) -> tuple[bool, int]:
-        name = f"kill-{number}"
-        process = scratch.start(*SOLVE, "--out", name)
+    def one(number: int) -> tuple[bool, str]:
+        name = f"{reference}-kill-{number}"
+        process = scratch.start(*run, "--out", name)
         if number % 2:  # one in two somewhere in the training
             while not list(scratch.directory.glob(f"{name}/checkpoints/*.checkpoint")) and process.poll() is None:
                 time.sleep(0.01)
-            time.sleep(moments[number] / length * training)
+            time.sleep(moments[number] * training)
         else:
-            time.sleep(moments[number])
+            time.sleep(moments[number] * length)
         process.kill()
         process.communicate()
         if not (scratch.directory / name / "config.toml").exists():  # killed before there was anything
             shutil.rmtree(scratch.directory / name, ignore_errors=True)
-            return scratch.run(*SOLVE, "--out", name)[0] == 0 and scratch.state(name) == whole, -2
-        found = sorted((scratch.directory / name / "checkpoints").glob("*.checkpoint"))
-        reached = read(found[-1]).facts["step"] if found else -1
+            return scratch.run(*run, "--out", name)[0] == 0 and scratch.state(name) == whole, "before config.toml"
+        found = list((scratch.directory / name / "checkpoints").glob("*.checkpoint"))
+        where = "before the first checkpoint" if not found else "in training"
+        where = "after it" if found and scratch.state(name) == whole else where
         code, _, error = scratch.run("resume", name)
         finished = code == 0 or (code == 2 and "has ended" in error)
-        return finished and scratch.state(name) == whole, reached
+        return finished and scratch.state(name) == whole, where
 
     results = _parallel(one, count)
-    where = [step for _, step in results]
-    middle = sum(0 < step < STEPS for step in where)
-    return (
-        f"{sum(good for good, _ in results)}/{count} final states bitwise equal to the uninterrupted run's "
-        f"({where.count(-2)} killed before config.toml, {where.count(-1)} before the first checkpoint, {middle} in "
-        f"training, {where.count(STEPS)} after it); separate compilations: {apart}"
+    good, moments_hit = sum(fine for fine, _ in results), Counter(where for _, where in results)
+    return Verdict(
+        good,
+        count,
+        "final states bitwise equal to the uninterrupted run's ("
+        + ", ".join(f"{times} killed {where}" for where, times in moments_hit.items())
+        + f"); separate compilations: {apart}",
     )
 
 
-def flips(scratch: Scratch, count: int) -> str:
+def flips(scratch: Scratch, count: int) -> Verdict:
     """Random bit flips of a checkpoint."""
     content = _checkpoint(scratch)
     chance, silent = random.Random(2), 0
@@ -140,10 +146,10 @@ def flips(scratch: Scratch, count: int) -> str:
         bit = chance.randrange(8 * len(content))
         damaged[bit // 8] ^= 1 << bit % 8
         silent += _accepted(bytes(damaged))
-    return f"{count - silent}/{count} detected, {silent} silent ({len(content)} bytes)"
+    return Verdict(count - silent, count, f"detected, {silent} silent ({len(content)} bytes)")
 
 
-def truncations(scratch: Scratch, count: int) -> str:
+def truncations(scratch: Scratch, count: int) -> Verdict:
     """Truncations of a checkpoint; and one through the command line, which falls back."""
     content = _checkpoint(scratch)
     chance = random.Random(3)
@@ -155,15 +161,16 @@ def truncations(scratch: Scratch, count: int) -> str:
     code, out, _ = scratch.run("resume", "truncated")
     fell_back = code == 0 and f"{newest.name} is damaged" in out
     same = scratch.state("truncated") == scratch.state("reference")
-    return f"{count - silent}/{count} detected, {silent} silent; resumed from the one before: {fell_back and same}"
+    good = count - silent if fell_back and same else 0
+    return Verdict(good, count, f"detected, {silent} silent; resumed from the one before: {fell_back and same}")
 
 
-def configurations(scratch: Scratch, count: int) -> str:
+def configurations(scratch: Scratch, count: int) -> Verdict:
     """Bad configurations, drawn by hypothesis, each in a process of its own."""
     drawn: list[tuple[str, str]] = []
 
     @seeded(4)
-    @given(_bad_configuration())
+    @given(bad_configuration())
     @sized(
         max_examples=count,
         database=None,
@@ -194,49 +201,15 @@ def configurations(scratch: Scratch, count: int) -> str:
     for complaint in wrong[:5]:
         print("   ", complaint)
     times = sorted(seconds for _, seconds in results)
-    return (
-        f"{count - len(wrong)}/{count} exit 2 with one line that names the key; seconds: median "
-        f"{times[count // 2]:.2f}, 99 % {times[int(0.99 * count)]:.2f}, longest {times[-1]:.2f}"
+    return Verdict(
+        count - len(wrong),
+        count,
+        f"exit 2 with one line that names the key; seconds: median {times[count // 2]:.2f}, 99 % "
+        f"{times[int(0.99 * count)]:.2f}, longest {times[-1]:.2f}",
     )
 
 
-def _bad_configuration() -> st.SearchStrategy[tuple[str, str]]:
-    """A configuration with one mistake, and what a message must name."""
-    good = '[run]\nproblem = "poisson"\ndim = 2\nsteps = 3\n'
-    numbers = [key for key, info in Settings.model_fields.items() if info.annotation in (int, float)]
-    words = [key for key, info in Settings.model_fields.items() if info.annotation not in (int, float, bool)]
-    letters = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=3, max_size=12)
-    new_name = letters.filter(lambda k: k not in (*RUN_KEYS, *Settings.model_fields, "solution", "run", "options"))
-    nonsense = st.one_of(
-        st.just("nan"),
-        st.just("inf"),
-        st.just("true"),
-        st.just("[1, 2]"),
-        st.just("{a = 1}"),
-        st.just("1979-05-27"),
-        st.floats(max_value=-1e-3, allow_nan=False, allow_infinity=False).map(repr),
-        letters.map(lambda text: f'"{text}"'),
-        st.sampled_from(
-            ["\"__import__('os').system('touch sprung')\"", '"().__class__.__bases__"', '"${HOME}"', '"1;2"']
-        ),
-    )
-    return st.one_of(
-        st.tuples(st.sampled_from(numbers), nonsense).map(lambda p: (f"{good}[settings]\n{p[0]} = {p[1]}\n", p[0])),
-        st.tuples(st.sampled_from(words), letters).map(lambda p: (f'{good}[settings]\n{p[0]} = "{p[1]}"\n', p[0])),
-        st.tuples(new_name, st.integers()).map(lambda p: (f"{good}[settings]\n{p[0]} = {p[1]}\n", p[0])),
-        st.tuples(new_name, st.integers()).map(lambda p: (f"{good}{p[0]} = {p[1]}\n", p[0])),
-        st.tuples(new_name, st.integers()).map(lambda p: (f"{good}[options]\n{p[0]} = {p[1]}\n", p[0])),
-        new_name.map(lambda name: (f"{good}[{name}]\n", name)),
-        new_name.map(lambda name: (f'[run]\nproblem = "{name}"\n', name)),
-        nonsense.map(lambda value: (f'[run]\nproblem = "poisson"\nseed = {value}\n', "seed")),
-        nonsense.map(lambda value: (f'[run]\nproblem = "poisson"\nsteps = {value}\n', "steps")),
-        letters.map(lambda text: (f'{good}until = "{text}"\n', "until")),
-        letters.map(lambda text: (f'[run]\nproblem = "../../{text}.py:pde"\n', "problem")),
-        st.text(max_size=30).map(lambda text: (f"{good}[[{text}\x00\n", "config")),
-    )
-
-
-def terminations(scratch: Scratch, count: int) -> str:
+def terminations(scratch: Scratch, count: int) -> Verdict:
     """SIGTERM at random moments of the training."""
     chance = random.Random(5)
     delays = [chance.uniform(0, 2) for _ in range(count)]
@@ -257,10 +230,10 @@ def terminations(scratch: Scratch, count: int) -> str:
         return process.returncode == 143 and said and newest.facts["step"] == result["steps"]
 
     good = sum(_parallel(one, count))
-    return f"{good}/{count} exit 143 with a valid checkpoint of the last step, and say how to go on"
+    return Verdict(good, count, "exit 143 with a valid checkpoint of the last step, and say how to go on")
 
 
-def full_disks(scratch: Scratch, levels: int) -> str:
+def full_disks(scratch: Scratch, levels: int) -> Verdict:
     """Runs that meet a full disk, at several levels of it."""
     good, codes = 0, []
     for level in range(levels):
@@ -272,7 +245,7 @@ def full_disks(scratch: Scratch, levels: int) -> str:
             codes.append(code)
             last = [line for line in error.splitlines() if line.startswith("npdg: ")]
             good += code == 4 and len(whole) == len(listed) and len(last) == 1 and "Traceback" not in error
-    return f"{good}/{levels} exit 4 with one line, and every checkpoint that is there is whole (exit codes {codes})"
+    return Verdict(good, levels, f"exit 4 with one line, and every checkpoint there is whole (exit codes {codes})")
 
 
 @contextlib.contextmanager
@@ -292,7 +265,7 @@ def _small_disk(place: Path, room: int) -> Iterator[tuple[Path, Callable[[], Non
         yield place, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
 
-def races(scratch: Scratch, count: int) -> str:
+def races(scratch: Scratch, count: int) -> Verdict:
     """Two processes for one directory: half of the time to begin a run, half of the time to go on with one."""
 
     def winners(first: subprocess.Popen, second: subprocess.Popen) -> bool:
@@ -312,46 +285,15 @@ def races(scratch: Scratch, count: int) -> str:
             _copy(scratch, "reference", name)
             words = ["resume", name, "--steps", str(STEPS + 2000)]
         good += winners(scratch.start(*words), scratch.start(*words))
-    return f"{good}/{count} with exactly one that runs"
+    return Verdict(good, count, "with exactly one that runs")
 
 
-class Trap:
-    """An object that makes a file when it is unpickled."""
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
-
-
-def hostile_files(scratch: Scratch, count: int) -> str:
+def hostile_files(scratch: Scratch, count: int) -> Verdict:
     """Checkpoints and configurations that try to run code."""
     del count  # there is one list of them
     sprung = scratch.directory / "sprung"
-    trap = pickle.dumps(Trap(sprung))
-    evil = scratch.directory / "evil.py"
-    evil.write_text(f"open({str(sprung)!r}, 'w')\n")
-
-    def signed(header: dict, rest: bytes) -> bytes:
-        body = json.dumps(header).encode() + b"\n" + rest
-        return MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
-
-    entry: dict[str, Any] = {"name": ".step", "dtype": "object", "shape": [1]}
-    objects = scratch.directory / "objects.npz"
-    np.savez(objects, a=np.array([Trap(sprung)], dtype=object))
-    contents = [trap, objects.read_bytes()]
-    contents += [
-        signed({"arrays": [{**entry, **change}]}, trap)
-        for change in (
-            {},
-            {"dtype": "O"},
-            {"dtype": "__import__('os').system('touch sprung')"},
-            {"dtype": "float64", "shape": [2**60]},
-        )
-    ]
-    contents.append(signed({"arrays": [], "step": "__import__('os')", "run": {}}, b""))
-    contents.append(signed({"arrays": [{"name": "../../evil", "dtype": "bool", "shape": [0]}], "run": {}}, b""))
+    contents = evil_checkpoints(scratch.directory, sprung)
+    texts = evil_configurations(scratch.directory, sprung)
     refused = 0
     for number, content in enumerate(contents):
         name = f"hostile-{number}"
@@ -364,19 +306,6 @@ def hostile_files(scratch: Scratch, count: int) -> str:
         refused += fine
         if not fine:
             print(f"    checkpoint {number}: {code} {out[-200:]!r} {error[-300:]!r}")
-    good = '[run]\nproblem = "poisson"\n'
-    dunder = "__import__('os').system('touch sprung')"
-    texts = [
-        f'[run]\nproblem = "{evil}:pde"\n',
-        f'[run]\nproblem = "../{scratch.directory.name}/evil.py:pde"\n',
-        f'[run]\nproblem = "{evil}:pde"\nsha256 = "{"0" * 64}"\n',
-        f'{good}out = "../../sprung"\n',
-        f'{good}[settings]\nwidth = "{dunder}"\n',
-        f'{good}[settings]\nactivation = "{dunder}"\n',
-        f'{good}[options]\nsolution = "{dunder}"\n',
-        f'{good}until = "rel_l2={dunder}"\n',
-        f'{good}[settings]\n"{dunder}" = 1\n',
-    ]
     for number, text in enumerate(texts):
         path = scratch.directory / f"hostile-{number}.toml"
         path.write_text(text)
@@ -386,7 +315,8 @@ def hostile_files(scratch: Scratch, count: int) -> str:
         if not fine:
             print(f"    {text!r}: {code} {error[-300:]!r}")
     total = len(contents) + len(texts)
-    return f"{refused}/{total} refused or set aside, code run: {'YES' if sprung.exists() else 'never'}"
+    ran = sprung.exists()
+    return Verdict(0 if ran else refused, total, f"refused or set aside; code run: {'YES' if ran else 'never'}")
 
 
 MEMORY = """
@@ -400,8 +330,8 @@ def hear(name, *_, **__):
 monitoring.register_event_duration_secs_listener(hear)
 def size():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
-def look(record):
-    sizes[record.step] = (size(), len(compiled))
+def look(step, record):
+    sizes[step] = (size(), len(compiled))
 settings = json.loads(sys.argv[2])
 npdg.solve(find("poisson").build(1), sys.argv[3], steps=int(sys.argv[1]) + 500, callbacks=[look], **settings)
 steps = sorted(sizes)
@@ -410,15 +340,17 @@ print(start, steps[-1], sizes[start][0], sizes[steps[-1]][0], sizes[steps[-1]][1
 """
 
 
-def memory(scratch: Scratch, steps: int) -> str:
+def memory(scratch: Scratch, steps: int) -> Verdict:
     """Growth of the resident memory, and compilations after the first chunk."""
     program = [sys.executable, "-c", MEMORY, str(steps), json.dumps(SETTINGS), METHOD]
     done = subprocess.run(program, capture_output=True, text=True, cwd=scratch.directory, check=True)
     start, end, before, after, compilations = (int(word) for word in done.stdout.split())
     growth = (after - before) / before
-    return (
-        f"{100 * growth:.2f} % from step {start} to {end} ({before / 2**20:.0f} to {after / 2**20:.0f} MB); "
-        f"compilations after the first chunk: {compilations}"
+    return Verdict(
+        int(growth < 0.01) + int(compilations == 0),
+        2,
+        f"growth {100 * growth:.2f} % from step {start} to {end} ({before / 2**20:.0f} to {after / 2**20:.0f} MB); "
+        f"compilations after the first chunk: {compilations}",
     )
 
 
@@ -451,8 +383,10 @@ def _parallel(one: Callable[[int], object], count: int) -> list:
 
 
 # Each with its count in full and in the short version.
-PARTS: dict[str, tuple[Callable[[Scratch, int], str], int, int]] = {
-    "kill -9": (kills, 50, 3),
+PARTS: dict[str, tuple[Callable[[Scratch, int], Verdict], int, int]] = {
+    "kill -9": (partial(kills, SOLVE, "reference"), 50, 3),
+    "kill -9 in a march": (partial(kills, MARCH, "march"), 10, 2),
+    "kill -9 in a transport": (partial(kills, TRANSPORT, "transport"), 10, 2),
     "bit flips": (flips, 200, 200),
     "truncations": (truncations, 50, 50),
     "bad configurations": (configurations, 500, 25),
@@ -464,20 +398,24 @@ PARTS: dict[str, tuple[Callable[[Scratch, int], str], int, int]] = {
 }
 
 
-def main() -> None:
-    """Run the parts and print a line of figures for each."""
+def main() -> int:
+    """Run the parts and print a line of figures for each; 1 if anything went wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few of each")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="some parts only")
-    given_ = parser.parse_args()
+    arguments = parser.parse_args()
+    failed = False
     with tempfile.TemporaryDirectory(prefix="npdg-torture-") as directory:
         scratch = Scratch(Path(directory))
-        for name in given_.only:
+        for name in arguments.only:
             part, full, short = PARTS[name]
             began = time.monotonic()
-            print(f"{name}: {part(scratch, short if given_.quick else full)}", end=" ")
-            print(f"[{time.monotonic() - began:.0f} s]", flush=True)
+            verdict = part(scratch, short if arguments.quick else full)
+            failed |= verdict.good < verdict.total
+            taken = time.monotonic() - began
+            print(f"{name}: {verdict.good}/{verdict.total} {verdict.figures} [{taken:.0f} s]", flush=True)
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -28,7 +28,9 @@ def tiny(dim: int = 2, method: str = "npdg", **overrides) -> Recipe:
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(("pairing", "norm"), [("weak", "l2"), ("weak", "h1"), ("strong", "h1")])
+@pytest.mark.parametrize(
+    ("pairing", "norm"), [("weak", "l2"), pytest.param("weak", "h1", marks=pytest.mark.slow), ("strong", "h1")]
+)
 def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
     """Algorithm 2 in dense algebra, from Jacobians of the bare networks, to 1e-10."""
     tau_u, tau_phi, tau_psi, omega, nu, lam, damping = 0.05, 0.095, 0.08, 1.5, 0.9, 7.0, 1e-2
@@ -182,6 +184,7 @@ def test_evaluation_is_not_training_time():
     assert [record.errors for record in outcome.history] == [{"a": 1.0}] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "solver"),
     [("npdg", "minres"), ("npdg", "cg"), ("npdg", "dense"), ("npdg-flat", "minres"), ("pd-adam", "minres")],

@@ -21,7 +21,6 @@ from npdg.methods import primal
 from npdg.presets import choose
 from npdg.problems import allen_cahn, find
 from npdg.reproduce import allen_cahn as ac_figures
-from npdg.reproduce import transport as ma_figures
 from npdg.reproduce.pictures import shell_errors
 from npdg.reproduce.tables import solution_norms
 from npdg.runs import race, transport_plots
@@ -59,8 +58,10 @@ def standing(evolution, method="npdg", *, preset="default", seconds=None, should
     return Trajectory(evolution, method, preset, chosen, 0, steps, times, [u] * len(times))
 
 
-def resting(pair, method="npdg", *, preset="default", seconds=60.0, should_stop=None, keep=KEEP_NOTHING, **settings):
+def resting(pair, method="npdg", *, preset="default", seconds=60.0, keep=KEEP_NOTHING, **settings):
     """A transport map as a run returns it, which never moved from its start."""
+    for budget in ("steps", "seed", "should_stop"):
+        settings.pop(budget)
     small = {**settings, "width": 4, "depth": 2}
     chosen = choose_transport(pair.name, pair.dim, method, preset, small)
     fields = start(pair, chosen, jax.random.key(0))
@@ -75,8 +76,8 @@ def resting(pair, method="npdg", *, preset="default", seconds=60.0, should_stop=
 def test_every_target_writes_its_numbers_its_picture_and_a_summary(name, tmp_path, monkeypatch):
     monkeypatch.setattr(race, "solve", untrained)
     monkeypatch.setattr(ac_figures, "march", standing)
-    monkeypatch.setattr(ma_figures, "carry", resting)
-    scores = dict.fromkeys(("map_l2", "uvp", "sliced_w2", "sliced_w2_floor"), 0.5)
+    monkeypatch.setattr(race, "carry", resting)
+    scores = dict.fromkeys(("map_l2", "uvp", "sliced_w2", "gap"), 0.5)
     monkeypatch.setattr(TransportSolution, "score", lambda self: scores)
     monkeypatch.setattr(transport_plots, "GRID", 12)
     monkeypatch.setattr(transport_plots, "DRAWN", 200)
@@ -127,7 +128,7 @@ def test_shells_are_those_of_the_maximum_norm():
 
 
 def test_time_to_an_accuracy_is_the_first_time():
-    lap = Lap(Entry("x"), untrained(find("poisson").build(2)), 0.5, 0.5)
+    lap = Lap(Entry("x"), untrained(find("poisson").build(2)), {"rel_l2": 0.5, "rel_h1": 0.5})
     assert lap.time_to(0.3) == 2.0
     assert lap.time_to(1e-9) is None
     assert race.median_time([lap, lap, lap], 0.25) == 2.0
@@ -157,6 +158,22 @@ def test_compare_gives_a_table_curves_and_json(tmp_path):
 
 
 @pytest.mark.slow
+def test_maps_are_compared_by_their_own_errors(tmp_path):
+    small = ["--set", "width=8", "--set", "n_interior=64", "--set", "n_metric=32"]
+    done = command(
+        *["compare", "ot-1d", "--methods", "npdg,pd-adam", "--seconds", "0.5", "--json", "--out", "out", *small],
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    methods = json.loads(done.stdout)["methods"]
+    assert list(methods) == ["npdg", "pd-adam"]
+    # Natural steps are ahead of Adam's first half second, by every figure.
+    assert all(methods["npdg"][key] < methods["pd-adam"][key] for key in ("map_l2", "uvp", "sliced_w2"))
+    assert {"map_l2", "sliced_w2"} <= set(next(csv.DictReader((tmp_path / "out" / "curves.csv").open())))
+    assert (tmp_path / "out" / "curves.png").exists()
+
+
+@pytest.mark.slow
 def test_a_method_that_diverges_is_a_row(tmp_path):
     done = command(
         *["compare", "poisson", "--dim", "2", "--methods", "pinn,deep-ritz", "--seconds", "0.5", *TINY],
@@ -172,6 +189,8 @@ def test_a_method_that_diverges_is_a_row(tmp_path):
     [
         (["compare", "poisson", "--methods", "pinn,wam"], "did you mean 'wan'"),
         (["compare", "nonlinear", "--methods", "pinn,deep-ritz"], "energy"),
+        (["compare", "ot-1d", "--methods", "npdg,pinn"], "'pinn' is not allowed for transport"),
+        (["compare", "allen-cahn-1d"], "npdg.Pair"),
         (["compare", "poisson", "--seconds", "0"], "seconds"),
         (["compare", "poisson", "--seeds", "0"], "seeds"),
         (["compare", "poisson", "--seeds", "two"], "seeds"),

@@ -81,7 +81,9 @@ def seen(recipe: Recipe, state: State, look: Callable[[View], Any]) -> Any:
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("interior", [300, 12])  # more rows than parameters, and fewer
+@pytest.mark.parametrize(
+    "interior", [pytest.param(300, marks=pytest.mark.slow), 12]
+)  # more rows than parameters, and fewer
 def test_every_way_to_the_descent_direction_is_the_same(interior):
     shift = 0.3
     recipe = polish.correction(equation(), net(), (net(),))

@@ -9,9 +9,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from npdg.pair import Pair
 from npdg.pde import PDE
 from npdg.runs import race, store
-from npdg.runs.race import Entry, Lap
+from npdg.runs.race import TITLES, Entry, Lap
 
 # What the quick scale changes in the paper's networks and samples, so that a step takes milliseconds.
 SMALL: dict[str, Any] = {"width": 64, "psi_width": 32, "depth": 3, "n_interior": 1000, "n_boundary": 400}
@@ -44,17 +45,18 @@ class Desk:
         """Settings of a run with the paper's preset at this scale."""
         return {**(SMALL if self.quick else {}), **others}
 
-    def race(self, pde: PDE, entries: Sequence[Entry], name: str, **budget: Any) -> list[Lap]:
+    def race(self, problem: PDE | Pair, entries: Sequence[Entry], name: str, **budget: Any) -> list[Lap]:
         """Run the entries one after another; their curves go to NAME.csv."""
         laps: list[Lap] = []
         for entry in entries:
             if self.should_stop():
                 break
-            lap = race.run(pde, entry, should_stop=self.should_stop, **budget)
+            lap = race.run(problem, entry, should_stop=self.should_stop, **budget)
             laps.append(lap)
             end = " (diverged)" if lap.diverged else ""
+            found = ", ".join(f"{TITLES[key]} {error:.2e}" for key, error in lap.errors.items())
             self.say(
-                f"{pde.name} {pde.dim}-D, {entry.label}: relative L² {lap.rel_l2:.2e}, H¹ {lap.rel_h1:.2e} "
+                f"{problem.name} {problem.dim}-D, {entry.label}: {found} "
                 f"after {lap.solution.seconds:.1f} s and {lap.solution.steps} steps{end}"
             )
         self.csv(name, race.rows(laps))

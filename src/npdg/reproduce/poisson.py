@@ -54,8 +54,8 @@ def _sample_sizes(desk: Desk, axes: Any) -> None:
             find("poisson").build(10), Entry(f"2^{k}", "npdg", "paper", {**desk.small(), **sizes}), steps=steps
         )
         end = "diverged" if lap.diverged else ""
-        rows.append({"n": 2**k, "rel_l2": lap.rel_l2, "rel_h1": lap.rel_h1, "end": end})
-        desk.say(f"N = 2^{k}: relative L² {lap.rel_l2:.2e} {end}".strip())
+        rows.append({"n": 2**k, "rel_l2": lap.errors["rel_l2"], "rel_h1": lap.errors["rel_h1"], "end": end})
+        desk.say(f"N = 2^{k}: relative L² {lap.error:.2e} {end}".strip())
     desk.csv("sample-sizes", rows)
     axes.loglog([row["n"] for row in rows], [row["rel_l2"] for row in rows], "o-")
     axes.set(xlabel="samples in the interior", ylabel="relative $L^2$ error")

@@ -137,10 +137,10 @@ def seconds_to_accuracy(desk: Desk) -> None:
                 desk.beside(f"{problem} {dim}-D to {accuracy:g}, {lap.entry.label}", ours, paper)
                 rows.append(
                     {"problem": problem, "dim": dim, "accuracy": accuracy, "method": lap.entry.label}
-                    | {"seconds": ours, "paper_gpu_seconds": paper, "rel_l2_at_end": lap.rel_l2}
+                    | {"seconds": ours, "paper_gpu_seconds": paper, "rel_l2_at_end": lap.errors["rel_l2"]}
                     | {"end": lap.solution.seconds, "stop_reason": lap.solution.stop_reason}
                 )
         desk.picture(f"{problem}-{dim}d", race.figure(laps, f"{problem}, {dim} dimensions"))
-        best = min(laps, key=lambda lap: lap.rel_l2).entry.label if laps else "nobody"
+        best = min(laps, key=lambda lap: lap.errors["rel_l2"]).entry.label if laps else "nobody"
         desk.say(f"{problem} {dim}-D: most accurate after {seconds:.0f} s: {best}")
         desk.csv("table4", rows)

@@ -1,11 +1,9 @@
 """Figures of Sec. 5.5 and its appendix: optimal transport and the Monge–Ampère equation."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 from matplotlib.figure import Figure
 
 from npdg.loop import Outcome
@@ -13,11 +11,11 @@ from npdg.pair import Pair
 from npdg.problems import find
 from npdg.problems.transport import ACTIVE
 from npdg.reproduce.desk import Desk
+from npdg.runs import race
 from npdg.runs.race import Entry
 from npdg.runs.transport_plots import draw_arrows, draw_map, draw_potential, samples, square
 from npdg.saddle import Fields
 from npdg.stages import Keep
-from npdg.transportation import TransportSolution, carry
 
 # What the quick scale changes in the paper's networks and samples.
 SMALL: dict[str, Any] = {"width": 48, "depth": 3, "n_interior": 1000, "n_metric": 1000, "minres_max": 100}
@@ -32,16 +30,12 @@ def one_and_five_dimensions(desk: Desk) -> None:
         panels[:2], (("ot-1d", 20.0, 300.0), ("ot-gaussian", 30.0, 3000.0)), strict=True
     ):
         pair = _pair(problem)
-        solutions = _race(desk, pair, _entries(desk), _seconds(desk, seconds, paper_seconds), problem)
-        for label, solution in solutions.items():
-            measured = [r for r in solution.history if r.errors]
-            axes.semilogy([r.seconds for r in measured], [r.errors["map_l2"] for r in measured], label=label)
-        axes.set(xlabel="training seconds", ylabel="$L^2(\\rho_0)$ error of the map", title=f"{pair.dim}-D")
-        axes.grid(alpha=0.3, which="both")
-        axes.legend(fontsize=8)
-        if problem == "ot-gaussian" and "NPDG, default" in solutions:
-            draw_arrows(panels[2], solutions["NPDG, default"], (0, 1))
-            draw_arrows(panels[3], solutions["NPDG, default"], (3, 4))
+        laps = desk.race(pair, _entries(desk), problem, seconds=_seconds(desk, seconds, paper_seconds))
+        race.draw(axes, laps)
+        axes.set_title(f"{pair.dim}-D")
+        if problem == "ot-gaussian" and laps:
+            draw_arrows(panels[2], laps[0].solution, (0, 1))
+            draw_arrows(panels[3], laps[0].solution, (3, 4))
     desk.picture("ma1", figure)
 
 
@@ -51,9 +45,9 @@ def ten_dimensions(desk: Desk) -> None:
     entries = _entries(desk, metrics=("identity",))
     figure = Figure(figsize=(4.2 * len(entries), 8.4), layout="constrained")
     for row, weights in zip(figure.subplots(2, len(entries)), ("equal", "unequal"), strict=True):
-        solutions = _race(desk, _pair("ot-mixture", 10, weights=weights), entries, seconds, weights)
-        for axes, (label, solution) in zip(row, solutions.items(), strict=False):
-            draw_map(axes, solution, ACTIVE[10], title=f"{label}, {weights}")
+        laps = desk.race(_pair("ot-mixture", 10, weights=weights), entries, weights, seconds=seconds)
+        for axes, lap in zip(row, laps, strict=False):
+            draw_map(axes, lap.solution, ACTIVE[10], title=f"{lap.entry.label}, {weights}")
     desk.picture("ma10d", figure)
 
 
@@ -69,13 +63,14 @@ def fifty_dimensions_unequal(desk: Desk) -> None:
 
 def _fifty(desk: Desk, weights: str) -> None:
     entries = _entries(desk)
-    solutions = _race(desk, _pair("ot-mixture", 50, weights=weights), entries, _seconds(desk, 60.0, 10_000.0), weights)
+    seconds = _seconds(desk, 60.0, 10_000.0)
+    laps = desk.race(_pair("ot-mixture", 50, weights=weights), entries, weights, seconds=seconds)
     figure = Figure(figsize=(4.2 * (len(entries) + 1), 4.2), layout="constrained")
     panels = figure.subplots(1, len(entries) + 1)
-    for axes, (label, solution) in zip(panels, solutions.items(), strict=False):
-        draw_map(axes, solution, ACTIVE[50], title=label)
-    if solutions:
-        best = next(iter(solutions.values()))
+    for axes, lap in zip(panels, laps, strict=False):
+        draw_map(axes, lap.solution, ACTIVE[50], title=lap.entry.label)
+    if laps:
+        best = laps[0].solution
         draw_potential(panels[-1], best, ACTIVE[50], square(samples(best)[1], ACTIVE[50]))
     desk.picture(f"ma50d-{weights}", figure)
 
@@ -88,11 +83,9 @@ def on_the_way(desk: Desk) -> None:
     for row, entry in zip(figure.subplots(len(entries), SNAPSHOTS), entries, strict=True):
         album = Album(seconds)
         keep = Keep(between=album.see)
-        solutions = _race(desk, pair, [entry], seconds, entry.label.replace(", ", "-"), keep=keep)
+        laps = desk.race(pair, [entry], entry.label.replace(", ", "-"), seconds=seconds, keep=keep)
         for axes, (at, fields) in zip(row, album.kept, strict=False):
-            draw_map(
-                axes, replace(solutions[entry.label], fields=fields), ACTIVE[50], title=f"{entry.label}, {at:.0f} s"
-            )
+            draw_map(axes, replace(laps[0].solution, fields=fields), ACTIVE[50], title=f"{entry.label}, {at:.0f} s")
     desk.picture("ma50d-steps", figure)
 
 
@@ -127,41 +120,3 @@ def _seconds(desk: Desk, quick: float, paper: float) -> float:
 def _pair(problem: str, dim: int | None = None, **options: str) -> Pair:
     card = find(problem)
     return card.build(card.default_dim if dim is None else dim, **options)
-
-
-def _race(
-    desk: Desk, pair: Pair, entries: Sequence[Entry], seconds: float, name: str, **hooks: Any
-) -> dict[str, TransportSolution]:
-    """Run the entries one after another; what was measured goes to NAME.csv."""
-    solutions: dict[str, TransportSolution] = {}
-    for entry in entries:
-        if desk.should_stop():
-            break
-        jax.clear_caches()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a divergence is a result like any other
-            solution = carry(
-                pair,
-                entry.method,
-                seconds=seconds,
-                preset=entry.preset,
-                should_stop=desk.should_stop,
-                **hooks,
-                **entry.settings,
-            )
-        solutions[entry.label] = solution
-        score = solution.score()
-        end = " (diverged)" if solution.stop_reason == "diverged" else ""
-        desk.say(
-            f"{pair.name} {pair.dim}-D {pair.options or ''}, {entry.label}: L² error {score['map_l2']:.2e}, UVP "
-            f"{score['uvp']:.2g} %, sliced W₂ {score['sliced_w2']:.2e} (floor {score['sliced_w2_floor']:.2e}) after "
-            f"{solution.seconds:.1f} s and {solution.steps} steps{end}"
-        )
-    rows = [
-        {"entry": label, "step": r.step, "seconds": r.seconds, **r.errors}
-        for label, solution in solutions.items()
-        for r in solution.history
-        if r.errors
-    ]
-    desk.csv(name, rows)
-    return solutions

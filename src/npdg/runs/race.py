@@ -11,10 +11,22 @@ from typing import Any
 import jax
 from matplotlib.figure import Figure
 
+from npdg.pair import Pair
 from npdg.pde import PDE
-from npdg.runs.plots import LABELS
+from npdg.runs import plots, transport_plots
 from npdg.solution import Solution, solve
+from npdg.transportation import TransportSolution, carry
 
+# The kinds of error, with their names in tables and on axes.
+TITLES = {
+    "rel_l2": "relative L²",
+    "rel_h1": "relative H¹",
+    "map_l2": "L²(ρ₀)",
+    "sliced_w2": "sliced W₂",
+    "uvp": "UVP %",
+    "gap": "gap",
+}
+LABELS = {**plots.LABELS, **transport_plots.LABELS}
 ACCURACIES = (1e-1, 5e-2, 1e-2, 5e-3, *(10.0**-k for k in range(3, 13)))
 
 
@@ -30,52 +42,66 @@ class Entry:
 
 @dataclass(frozen=True)
 class Lap:
-    """One finished run of an entry."""
+    """One finished run of an entry; the first of its errors is the one by which runs are compared."""
 
     entry: Entry
-    solution: Solution
-    rel_l2: float
-    rel_h1: float
+    solution: Any  # a Solution or a TransportSolution
+    errors: dict[str, float]
+
+    @property
+    def error(self) -> float:
+        return next(iter(self.errors.values()))
 
     @property
     def diverged(self) -> bool:
         return self.solution.stop_reason == "diverged"
 
-    def curve(self, key: str = "rel_l2") -> tuple[list[float], list[float]]:
+    def curve(self, key: str | None = None) -> tuple[list[float], list[float]]:
         """Training seconds and errors, where they were measured."""
+        key = next(iter(self.errors)) if key is None else key
         measured = [r for r in self.solution.history if r.errors]
         return [r.seconds for r in measured], [r.errors[key] for r in measured]
 
     def time_to(self, accuracy: float) -> float | None:
-        """Training seconds after which the relative L² error was first at most this."""
+        """Training seconds after which the error was first at most this."""
         return next((s for s, error in zip(*self.curve(), strict=True) if error <= accuracy), None)
 
 
 def run(
-    pde: PDE,
+    problem: PDE | Pair,
     entry: Entry,
     *,
     seconds: float | None = None,
     steps: int | None = None,
     seed: int = 0,
     should_stop: Callable[[], str | None] = lambda: None,
+    **hooks: Any,
 ) -> Lap:
     """One run; a divergence is a result like any other."""
     jax.clear_caches()  # a race of many runs must not fill the memory with programs
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        solution = solve(
-            pde,
+        play: Callable[..., Any] = carry if isinstance(problem, Pair) else solve
+        solution = play(
+            problem,
             entry.method,
             preset=entry.preset,
             seconds=seconds,
             steps=steps,
             seed=seed,
             should_stop=should_stop,
+            **hooks,
             **entry.settings,
         )
-    errors = solution.error()
-    return Lap(entry, solution, errors.rel_l2, errors.rel_h1)
+    return Lap(entry, solution, _errors(solution))
+
+
+def _errors(solution: Solution | TransportSolution) -> dict[str, float]:
+    if isinstance(solution, Solution):
+        found = solution.error()
+        return {"rel_l2": found.rel_l2, "rel_h1": found.rel_h1}
+    known = {key: value for key, value in solution.score().items() if value is not None}
+    return {key: known[key] for key in TITLES if key in known}
 
 
 def median_time(laps: Sequence[Lap], accuracy: float) -> float | None:
@@ -95,20 +121,16 @@ def grouped(laps: Sequence[Lap]) -> dict[str, list[Lap]]:
 
 def summary(laps: Sequence[Lap]) -> dict[str, Any]:
     """One entry over its seeds: medians, spread, times, and how each run ended."""
-    l2, h1 = [lap.rel_l2 for lap in laps], [lap.rel_h1 for lap in laps]
-    return {
-        "rel_l2": statistics.median(l2),
-        "rel_l2_min": min(l2),
-        "rel_l2_max": max(l2),
-        "rel_h1": statistics.median(h1),
-        "rel_h1_min": min(h1),
-        "rel_h1_max": max(h1),
+    result: dict[str, Any] = {}
+    for key in laps[0].errors:
+        values = [lap.errors[key] for lap in laps]
+        result |= {key: statistics.median(values), f"{key}_min": min(values), f"{key}_max": max(values)}
+    return result | {
         "seconds_to": {f"{a:.0e}": median_time(laps, a) for a in ACCURACIES},
         "runs": [
             {
                 "seed": lap.solution.seed,
-                "rel_l2": lap.rel_l2,
-                "rel_h1": lap.rel_h1,
+                **lap.errors,
                 "steps": lap.solution.steps,
                 "seconds": lap.solution.seconds,
                 "compile_seconds": lap.solution.compile_seconds,
@@ -120,8 +142,8 @@ def summary(laps: Sequence[Lap]) -> dict[str, Any]:
     }
 
 
-def draw(axes: Any, laps: Sequence[Lap], key: str = "rel_l2") -> None:
-    """The error of every run against its training seconds, one colour an entry."""
+def draw(axes: Any, laps: Sequence[Lap], key: str | None = None) -> None:
+    """An error (the first) of every run against its training seconds, one colour an entry."""
     for number, (label, group) in enumerate(grouped(laps).items()):
         for lap in group:
             seconds, errors = lap.curve(key)
@@ -131,15 +153,16 @@ def draw(axes: Any, laps: Sequence[Lap], key: str = "rel_l2") -> None:
             )
             if seconds:
                 axes.plot(seconds[-1], errors[-1], "x" if lap.diverged else ".", color=f"C{number % 10}")
-    axes.set(xlabel="training seconds", ylabel=LABELS[key])
+    shown = next(iter(laps[0].errors)) if key is None else key
+    axes.set(xlabel="training seconds", ylabel=LABELS[shown])
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize=8)
 
 
 def figure(laps: Sequence[Lap], title: str) -> Figure:
-    """L² and H¹ errors side by side."""
+    """Two kinds of error side by side."""
     drawn = Figure(figsize=(10, 4), layout="constrained")
-    for axes, key in zip(drawn.subplots(1, 2), LABELS, strict=True):
+    for axes, key in zip(drawn.subplots(1, 2), laps[0].errors, strict=False):
         draw(axes, laps, key)
     drawn.suptitle(title)
     return drawn
