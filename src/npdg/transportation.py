@@ -65,8 +65,17 @@ class TransportSolution:
         points = np.asarray(x, dtype=self.precision)
         if points.ndim not in (1, 2) or points.shape[-1] != self.pair.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pair.dim}).")
+        rows = np.atleast_2d(points)
+        # In blocks of one size, so that one program serves any number of points.
+        padded = np.pad(rows, ((0, -len(rows) % LIVE_POINTS), (0, 0)), mode="edge") if len(rows) else rows
         with precision(self.precision):
-            values = np.asarray(function(self.fields, jnp.asarray(np.atleast_2d(points)), rounds(self.settings)))
+            blocks = [
+                np.asarray(
+                    function(self.fields, jnp.asarray(padded[start : start + LIVE_POINTS]), rounds(self.settings))
+                )
+                for start in range(0, max(len(rows), 1), LIVE_POINTS)
+            ]
+        values = np.concatenate(blocks)[: len(rows)]
         return values[0] if points.ndim == 1 else values
 
     @property

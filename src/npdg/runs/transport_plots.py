@@ -19,7 +19,7 @@ LABELS = {
     "sliced_w2": "sliced $W_2$ of $T_\\#\\rho_0$ and $\\rho_1$",
     "gap": "|cost − dual value|",
 }
-DRAWN, SEGMENTS, GRID = 2000, 80, 80
+DRAWN, SEGMENTS, GRID = 2048, 80, 80
 
 
 def transport_figure(solution: TransportSolution, axes: tuple[int, int] | None = None) -> Figure:
