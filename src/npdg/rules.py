@@ -15,6 +15,7 @@ from npdg.fields import Field, split
 from npdg.gram import Gram, square
 from npdg.krylov import RowSolver, Solve, Solver, Status, cg, dense
 
+FADE = 0.7  # a step, of what is known about the noise of the steps before
 WORSE = 3.0  # of a natural gradient's length: a step that led there was a mistake
 TINY = 1e-30
 SMALLEST_STEP = 1e-5  # of a guarded player, before it gives up
@@ -184,17 +185,23 @@ def levenberg(tau: float, prepare: Prepare, *, damping: float = 1e-2, shorter: f
 
 
 class Heading(NamedTuple):
-    """The memory of `annealed`: the last direction, how many steps were taken, and the last good parameters with the
-    length of the natural gradient there."""
+    """The memory of `annealed`: the last direction, how many steps were taken, the last good parameters with the length
+    of the natural gradient there, and how much of the last directions fresh samples confirmed, beside their whole."""
 
     direction: Array
     taken: Array
     vector: Array
     slope: Array
+    signal: Array
+    whole: Array
 
 
 def annealed(tau: float, settling: float, reach: float, damping: float, iterations: int, *, keep: float = 0.9) -> Rule:
     """The natural gradient against noise: step k is τ/(1 + k/settling), and never longer than `reach` in the metric.
+
+    The last direction d tells signal from noise, by the gradients g of its own samples and h of fresh ones: h·d/g·d,
+    over some steps, is the share of d that was not noise and is still to go. No step is longer than that share, nor
+    shorter than a quarter of what is planned, which parts that move slowly need while the others hover.
 
     The solve starts from `keep` of the last direction, of which the damping term remembers as much: what the samples do
     not tell apart is an average over steps. If the natural gradient has become three times as long as before the last
@@ -203,7 +210,8 @@ def annealed(tau: float, settling: float, reach: float, damping: float, iteratio
 
     def init(field: Field) -> Heading:
         vector = split(field)[0]
-        return Heading(jnp.zeros_like(vector), jnp.zeros((), vector.dtype), vector, jnp.full((), jnp.inf, vector.dtype))
+        nothing = jnp.zeros((), vector.dtype)
+        return Heading(jnp.zeros_like(vector), nothing, vector, jnp.full_like(nothing, jnp.inf), nothing, nothing)
 
     def step(view: View, state: Heading) -> tuple[Field, Heading, Move]:
         vector, build = split(view.field)
@@ -212,13 +220,20 @@ def annealed(tau: float, settling: float, reach: float, damping: float, iteratio
         solved = cg(1e-3, iterations)(product, view.gradient - product(remembered), shift=damping)
         direction = remembered + solved.x
         slope = jnp.sqrt(jnp.abs(jnp.vdot(view.gradient, direction)))
-        length = jnp.minimum(tau / (1 + state.taken / settling), reach / jnp.maximum(slope, TINY))
+        known = jnp.isfinite(state.slope)
+        signal = FADE * state.signal + jnp.where(known, jnp.vdot(view.gradient, state.direction), 0.0)
+        whole = FADE * state.whole + jnp.where(known, state.slope**2, 0.0)
+        planned = tau / (1 + state.taken / settling)
+        length = jnp.clip(signal / jnp.maximum(whole, TINY), planned / 4, planned)
+        length = jnp.minimum(length, reach / jnp.maximum(slope, TINY))
         good = jnp.isfinite(slope) & (slope <= WORSE * state.slope)
         update = jnp.where(good, length * direction, 0.0)
         # After a step back anything is believed once: the good slope may have been luck of the samples.
-        kept = Heading(direction, state.taken + 1, vector, slope)
-        back = Heading(
-            jnp.zeros_like(vector), 2 * state.taken + settling, state.vector, jnp.full_like(state.slope, jnp.inf)
+        kept = Heading(direction, state.taken + 1, vector, slope, signal, whole)
+        back = state._replace(
+            direction=jnp.zeros_like(vector),
+            taken=2 * state.taken + settling,
+            slope=jnp.full_like(state.slope, jnp.inf),
         )
         state = jax.tree.map(lambda a, b: jnp.where(good, a, b), kept, back)
         well = Solve(update, solved.iterations, jnp.where(good, solved.residual, 0.0), solved.status)

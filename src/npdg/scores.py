@@ -45,21 +45,25 @@ def mode_masses(points: np.ndarray, means: np.ndarray) -> np.ndarray:
     return np.bincount(nearest, minlength=len(means)) / len(points)
 
 
-def monge_ampere_residual(
-    source: Distribution, target: Distribution, phi: Callable[[Array], Array], x: Array, pushed: Array
-) -> float | None:
-    """Root mean square of log ρ₁(T) + log det ∇T − log ρ₀, where both densities are known.
+def monge_ampere(source: Distribution, target: Distribution) -> Callable[..., Array] | None:
+    """A function of φ, points and their images: the root mean square of log ρ₁(T) + log det ∇T − log ρ₀; None where a
+    density is not known.
 
     Where T(x) minimises ½|x − y|² + φ(y), its derivative is (I + D²φ(T))⁻¹.
     """
-    if source.log_density(x[0]) is None or target.log_density(x[0]) is None:
+    origin = jnp.zeros(source.dim)
+    if source.log_density(origin) is None or target.log_density(origin) is None:
         return None
 
-    def residual(point: Array, reached: Array) -> Array:
-        logdet = -jnp.linalg.slogdet(jnp.eye(point.size) + jax.hessian(phi)(reached))[1]
-        ahead, behind = target.log_density(reached), source.log_density(point)
-        assert ahead is not None
-        assert behind is not None
-        return ahead + logdet - behind
+    @jax.jit
+    def residual(phi: Callable[[Array], Array], x: Array, pushed: Array) -> Array:
+        def one(point: Array, reached: Array) -> Array:
+            logdet = -jnp.linalg.slogdet(jnp.eye(point.size) + jax.hessian(phi)(reached))[1]
+            ahead, behind = target.log_density(reached), source.log_density(point)
+            assert ahead is not None
+            assert behind is not None
+            return ahead + logdet - behind
 
-    return float(jnp.sqrt(jnp.mean(jax.jit(jax.vmap(residual))(x, pushed) ** 2)))
+        return jnp.sqrt(jnp.mean(jax.vmap(one)(x, pushed) ** 2))
+
+    return residual

@@ -13,9 +13,10 @@ import numpy as np
 from jax import Array
 
 from npdg import scores
-from npdg.distributions import GaussianMixture, Samples
+from npdg.distributions import GaussianMixture
 from npdg.errors import InputError
 from npdg.formulations.monge import refined
+from npdg.jury import Jury, Score
 from npdg.loop import Outcome, Record, State, initial, run
 from npdg.pair import Map, Pair
 from npdg.saddle import Fields
@@ -27,9 +28,8 @@ from npdg.transport_settings import TransportSettings, choose_transport
 
 TEST_POINTS, LIVE_POINTS = 2**14, 2048
 MANY = 2**16  # points by which masses are told apart
-DENSITIES = 2000  # of them, those at which the Monge–Ampère equation is looked at
+DENSITIES, LIVE_DENSITIES = 2000, 200  # of them, those at which the Monge–Ampère equation is looked at
 FINAL_ROUNDS = 10  # steps of the refinement in the map that is handed out
-Score = dict[str, float | None]
 
 
 @dataclass
@@ -93,44 +93,10 @@ class TransportSolution:
         T#ρ₀ to ρ₁ with their floors, those of two samples of ρ₁; the Monge–Ampère residual where densities are known.
         """
         pair = self.pair if true_map is None else Pair(self.pair.source, self.pair.target, true_map)
-        first, second, third = jax.random.split(jax.random.key(seed), 3)
-        x, y, z = (
-            np.asarray(measure.sample(key, n).x)
-            for measure, key in ((pair.source, first), (pair.target, second), (pair.target, third))
-        )
-        if isinstance(pair.target, Samples) and n > len(pair.target.points) // 2:
-            # Two draws of all its points would be the same: the floor is that of its two halves.
-            y, z = np.array_split(pair.target.points[: len(pair.target.points) // 2 * 2], 2)
-        n = min(len(x), len(y), len(z))
-        x, y, z = x[:n], y[:n], z[:n]
-        pushed = self.map(x)
-        cost = float(np.mean(np.sum((x - pushed) ** 2, axis=1))) / 2
-        dual = cost + float(np.mean(self.potential(pushed)) - np.mean(self.potential(y)))
-        truth: Score = dict.fromkeys(("map_l2", "uvp", "cos"))
-        if pair.truth is not None:
-            at, images = pair.truth(n)
-            truth |= scores.map_errors(self.map(at), images, at, pair.variance)
         with precision(self.precision):
-            residual = scores.monge_ampere_residual(
-                pair.source,
-                pair.target,
-                self.fields["phi"],
-                jnp.asarray(x[:DENSITIES]),
-                jnp.asarray(pushed[:DENSITIES]),
-            )
-        return {
-            **truth,
-            "distance": (2 * cost) ** 0.5,
-            "cost": cost,
-            "dual_value": dual,
-            "gap": cost - dual,
-            "sliced_w2": scores.sliced_w2(pushed, y),
-            "sliced_w2_floor": scores.sliced_w2(z, y),
-            "energy_distance": scores.energy_distance(pushed, y),
-            "energy_distance_floor": scores.energy_distance(z, y),
-            "monge_ampere": residual,
-            "mode_mass": self._mode_mass(),
-        }
+            jury = Jury(pair, n, seed, densities=DENSITIES)
+            score = jury.judge(self.map, self.potential, self.fields["phi"])
+        return {**score, "mode_mass": self._mode_mass()}
 
     def _mode_mass(self) -> float | None:
         """The largest relative error of the masses that arrive nearest to the modes of a mixture, if it is one."""
@@ -284,25 +250,16 @@ def _inverses(fields: Fields, y: Array, rounds: int) -> Array:
 
 
 def meter(pair: Pair, settings: TransportSettings) -> Callable[[State], dict[str, float]]:
-    """A function of the state that measures the map on a few thousand points: errors where the truth is known, the
-    gap between cost and dual value, the sliced distance of T#ρ₀ to ρ₁."""
-    first, second = jax.random.split(jax.random.key(2))
-    x, y = pair.source.sample(first, LIVE_POINTS).x, pair.target.sample(second, LIVE_POINTS).x
-    least = min(len(x), len(y))
-    x, y = x[:least], y[:least]
-    at, images = (x, None) if pair.truth is None else pair.truth(LIVE_POINTS)
-    points = jnp.asarray(at, x.dtype)
-
-    count = rounds(settings)
+    """A function of the state that judges the map on a few thousand points."""
+    jury, count = Jury(pair, LIVE_POINTS, 2, densities=LIVE_DENSITIES), rounds(settings)
 
     def evaluate(state: State) -> dict[str, float]:
         fields = state.fields
-        image = _maps(fields, x, count)
-        before, after = np.asarray(_potentials(fields, image, count)), np.asarray(_potentials(fields, y, count))
-        pushed, there = np.asarray(image), np.asarray(_maps(fields, points, count))
-        cost = float(np.mean(np.sum((np.asarray(x) - pushed) ** 2, axis=1))) / 2
-        errors = {} if images is None else scores.map_errors(there, images, np.asarray(at), pair.variance)
-        gap = float(np.mean(after) - np.mean(before))
-        return {**errors, "cost": cost, "gap": gap, "sliced_w2": scores.sliced_w2(pushed, np.asarray(y))}
+        score = jury.judge(
+            lambda x: np.asarray(_maps(fields, jnp.asarray(x), count)),
+            lambda y: np.asarray(_potentials(fields, jnp.asarray(y), count)),
+            fields["phi"],
+        )
+        return {key: value for key, value in score.items() if value is not None}
 
     return evaluate

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 GREEK = {"phi": "φ", "psi": "ψ"}
 ROWS = 12
+# A map is judged by a dozen figures, of which a line has room for these; metrics.csv has all.
+SHOWN = ("rel_l2", "rel_h1", "map_l2", "uvp", "gap", "sliced_w2", "sliced_w2_floor")
 
 
 class Display:
@@ -68,7 +70,7 @@ class Display:
 
     def _line(self, record: Record) -> str:
         parts = [f"step {record.step}", f"{record.seconds:.1f} s"]
-        parts += [f"{key} {value:.2e}" for key, value in record.errors.items()]
+        parts += [f"{key} {value:.2e}" for key, value in _shown(record).items()]
         parts += [f"{key} {value:.2e}" for key, value in record.terms.items()]
         parts += [f"{_name(key)} {n} it. res. {record.residuals[key]:.0e}" for key, n in record.iterations.items()]
         return "  ".join([*parts, f"ETA {self.eta(record):.0f} s"])
@@ -83,7 +85,7 @@ class Display:
         columns = [
             "step",
             "seconds",
-            *latest.errors,
+            *_shown(latest),
             *(f"it. {_name(p)}" for p in players),
             *(f"res. {_name(p)}" for p in players),
         ]
@@ -93,12 +95,16 @@ class Display:
             table.add_row(
                 str(row.step),
                 f"{row.seconds:.1f}",
-                *(f"{value:.2e}" for value in row.errors.values()),
+                *(f"{value:.2e}" for value in _shown(row).values()),
                 *(str(row.iterations[p]) for p in players),
                 *(f"{row.residuals[p]:.0e}" for p in players),
             )
         terms = Text("   ".join(f"{name} {value:+.2e}" for name, value in latest.terms.items()), style="dim")
         return Group(head, table, terms, Text(f"ETA {self.eta(latest):.0f} s", style="cyan"))
+
+
+def _shown(record: Record) -> dict[str, float]:
+    return {key: value for key, value in record.errors.items() if key in SHOWN}
 
 
 def _name(player: str) -> str:

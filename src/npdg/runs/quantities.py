@@ -20,10 +20,12 @@ LABELS = {
     "cos": "cosine to the true map",
     "distance": "Wasserstein distance W₂",
     "cost": "cost of the map",
+    "dual_value": "dual value",
     "gap": "cost less dual value",
     "sliced_w2": "sliced W₂ of the image to the target",
     "sliced_w2_floor": "sliced W₂ of two samples of the target",
     "energy_distance": "energy distance of the image to the target",
+    "energy_distance_floor": "energy distance of two samples of the target",
     "monge_ampere": "residual of the Monge–Ampère equation",
     "mode_mass": "largest relative error of a mode's mass",
     "time_steps": "time steps",
@@ -39,7 +41,7 @@ PLAYERS = {"phi": "φ", "psi": "ψ"}
 # What a chart of one run shows: its title, and whether its vertical axis is logarithmic.
 GROUPS = {
     "error": ("Errors", True),
-    "value": ("Cost of the map and its cosine to the true one", False),
+    "value": ("Distance, cost and dual value of the map, its cosine to the true one", False),
     "term": ("Terms of the functional, by size", True),
     "iterations": ("Iterations of the linear solves", False),
     "residual": ("Relative residual of the linear solves", True),
@@ -88,7 +90,7 @@ def _kind(column: str) -> tuple[str, str]:
     group, _, name = column.partition(" ")
     if name and group in ("term", *KRYLOV):
         return group, name
-    return ("value" if column in ("cost", "cos") else "error"), column
+    return ("value" if column in ("cost", "dual_value", "distance", "cos") else "error"), column
 
 
 def charts(quantities: Sequence[Quantity], groups: Sequence[str]) -> list[Part]:
