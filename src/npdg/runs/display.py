@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GREEK = {"phi": "φ", "psi": "ψ"}
 ROWS = 12
 # A map is judged by a dozen figures, of which a line has room for these; metrics.csv has all.
-SHOWN = ("rel_l2", "rel_h1", "map_l2", "uvp", "gap", "sliced_w2", "sliced_w2_floor")
+SHOWN = ("rel_l2", "rel_h1", "map_l2", "uvp", "gap", "sliced_w2", "sliced_w2_floor", "rmse", "energy")
 
 
 class Display:
