@@ -15,6 +15,7 @@ from rich.console import Console
 from test_cli import npdg as command
 
 from npdg import reproduce
+from npdg.hooks import KEEP_NOTHING
 from npdg.loop import Outcome, Record, State
 from npdg.marching import TimeStep
 from npdg.methods import primal
@@ -26,7 +27,6 @@ from npdg.reproduce.tables import solution_norms
 from npdg.runs import race, transport_plots
 from npdg.runs.race import Entry, Lap
 from npdg.solution import Solution
-from npdg.stages import KEEP_NOTHING
 from npdg.trajectory import Trajectory
 from npdg.transport_recipe import start
 from npdg.transport_settings import choose_transport

@@ -1,5 +1,6 @@
 """Optimal transport: measures, the saddle at its solution, the refinement of maps, scores, and a short run."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +13,8 @@ from scipy.stats import multivariate_normal
 import npdg
 from npdg import scores
 from npdg.distributions import Matched, Samples, bures
-from npdg.formulations.monge import monge, refined
+from npdg.formulations.monge import monge
+from npdg.formulations.search import Search, refined
 from npdg.gram import Gram
 from npdg.krylov import cg
 from npdg.maps import start_map, start_potential
@@ -92,7 +94,7 @@ def test_the_saddle_is_stationary_at_the_optimum(refine):
     """E₀[δ(T)] = E₁[δ] for any δ, and T = x − ∇φ(T)."""
     fields, matrix, shift = optimal()
     quadratic = fields["phi"].fixed
-    saddle = monge(*GAUSSIANS, refine=refine)
+    saddle = monge(*GAUSSIANS, search=Search(refine, refine, (0.5,) * 3) if refine else None)
     samples = saddle.sample(
         jax.random.key(0), {"source": 2**14, "target": 2**14, "source metric": 64, "target metric": 64}
     )
@@ -113,6 +115,19 @@ def test_refinement_finds_the_minimiser():
     steep = lambda y: -0.45 * jnp.vdot(y, y) + jnp.sum(y**4) / 4  # two wells close to each other
     y = refined(steep, jnp.array([0.2, -0.1]), jnp.zeros(2), 20)
     np.testing.assert_allclose(y + jax.grad(steep)(y), [0.2, -0.1], atol=1e-3)
+
+
+def test_probes_find_the_lower_of_two_wells():
+    """The border between the modes ±1 is at 0; a map that has it at 0.2 sends what lies between to the higher well."""
+    wells = lambda y: 2 * jnp.sum((y**2 - 1) ** 2)
+    wrong = lambda x: jnp.where(x > 0.2, 1.0, -1.0)
+    x = jnp.linspace(-0.5, 0.5, 400)[:, None]
+    right = {
+        probes: np.mean(np.sign(jax.vmap(partial(Search(5, probes, (0.5,)), wrong, wells))(x)) == np.sign(x))
+        for probes in (0, 3)
+    }
+    assert 0.75 < right[0] < 0.85
+    assert right[3] > 0.95
 
 
 def test_scores():

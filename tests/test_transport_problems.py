@@ -1,6 +1,7 @@
 """The transport problems: their truths, presets, runs from the command line, saved maps, pictures."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import npdg
+from npdg import transportation
 from npdg.cli import _guarded, app
 from npdg.distributions import Samples, independent, spread
 from npdg.errors import InputError
@@ -189,3 +191,23 @@ def test_a_pair_from_a_file_and_from_a_card(tmp_path, capsys):
     assert result["map_l2"] < 0.05  # the affine start is the answer
     assert result["cos"] > 0.99
     assert {"rel_l2", "error_estimate", "uvp", "sliced_w2", "run_dir"} <= set(result)
+
+
+@pytest.mark.slow
+def test_a_fault_of_a_map_is_rolled_back_with_more_care(monkeypatch):
+    real = transportation.transport_recipe
+
+    def recipe(pair, method, settings):
+        made = real(pair, method, settings)
+        faulty = lambda fields, point: jnp.where(settings.tau_u > 0.3, jnp.nan, 0.0)
+        return replace(made, given={**made.given, "the weather": ("source", faulty)})
+
+    monkeypatch.setattr(transportation, "transport_recipe", recipe)
+    pair, notes = find("ot-1d").build(1), []
+    small = {"width": 4, "n_interior": 32, "tau_u": 1.0, "tau_phi": 0.01}
+    solution = carry(pair, "pd-adam", steps=2, rollbacks=3, on_note=notes.append, **small)
+    assert (solution.stop_reason, solution.steps) == ("steps", 2)
+    assert notes[-1] == "the weather was not finite in step 1: rolled back to step 0 with tau_u=0.25"
+    assert solution.detail == "; ".join(notes)
+    with pytest.warns(RuntimeWarning, match="the weather was not finite"):
+        assert carry(pair, "pd-adam", steps=2, rollbacks=1, **small).stop_reason == "diverged"

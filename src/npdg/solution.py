@@ -14,13 +14,14 @@ from npdg.certificate import affordable, error_estimate
 from npdg.errors import InputError
 from npdg.evaluation import Errors, error_meter
 from npdg.fields import Field, Linearised
+from npdg.hooks import KEEP_NOTHING, Hooks, Keep
 from npdg.loop import Record
 from npdg.pde import PDE
 from npdg.presets import candidates
-from npdg.rollback import MOST
+from npdg.rollback import check_rollbacks
 from npdg.settings import Settings
 from npdg.sizes import check_memory
-from npdg.stages import KEEP_NOTHING, Hooks, Keep, precision, train
+from npdg.stages import precision, train
 from npdg.stopping import read_until, stopping_rule
 
 FINAL_POINTS = 100_000
@@ -139,8 +140,7 @@ def solve(
         raise InputError(f"pde: {type(pde).__name__} is not allowed; give an npdg.PDE.")
     options = candidates(pde.name, pde.dim, method, preset, settings)
     check_budget(seconds, steps, seed)
-    if isinstance(rollbacks, bool) or not isinstance(rollbacks, int) or not 0 <= rollbacks <= MOST:
-        raise InputError(f"rollbacks: {rollbacks!r} is not allowed; give a whole number from 0 to {MOST}.")
+    check_rollbacks(rollbacks)
     for option in options:
         check_memory(option, pde.dim)
     if seconds is None and steps is None:

@@ -4,7 +4,7 @@ Each is a run of the one loop; what they share is the clock. A run of given step
 """
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,45 +13,14 @@ import jax
 
 from npdg import methods, polish
 from npdg.evaluation import error_meter
-from npdg.loop import Outcome, Recipe, Record, State, initial, run
+from npdg.hooks import Hooks
+from npdg.loop import Outcome, State, initial, run
 from npdg.pde import PDE
-from npdg.rollback import again, careful, in_words
+from npdg.rollback import careful, go_on, in_words
 from npdg.settings import Settings
-from npdg.stopping import Enough
 from npdg.trial import Start, choose_start, judge
 
 LIVE_POINTS = 10_000
-
-
-@dataclass(frozen=True)
-class Keep:
-    """Where the states of a run go, and the one to go on from: nowhere and none unless the caller says so.
-
-    `restore(template)` gives what had come out before, its state in the shape of the template, or nothing; `between`
-    sees what has come out after every chunk, `trained` at the end of the training unless it diverged. `rollbacks` is
-    how many there were before the state to be restored.
-    """
-
-    restore: Callable[[State], Outcome | None] = lambda template: None
-    between: Callable[[Outcome], None] = lambda outcome: None
-    trained: Callable[[Outcome], None] = lambda outcome: None
-    rollbacks: int = 0
-
-
-KEEP_NOTHING = Keep()
-
-
-@dataclass(frozen=True)
-class Hooks:
-    """What the caller wants to hear, where states are kept, and whether it wants to stop."""
-
-    on_record: Callable[[Record], None]
-    on_compiled: Callable[[float], None]
-    on_chosen: Callable[[Settings], None]
-    should_stop: Callable[[], str | None]
-    enough: Enough = lambda history: None
-    on_note: Callable[[str], None] = lambda note: None
-    keep: Keep = KEEP_NOTHING
 
 
 @dataclass(frozen=True)
@@ -107,11 +76,10 @@ def train(
             keep.trained(before)
         return Trained(settings, before, tuple(tried))
     with precision(settings.precision):
-        outcome = _train(
-            pde,
-            method,
-            settings,
+        after = lambda times: careful(method, settings, times)
+        outcome = go_on(
             recipe,
+            lambda times: (methods.recipe(pde, method, after(times)), in_words(method, after(times))),
             before,
             rollbacks,
             hooks,
@@ -127,68 +95,6 @@ def train(
         if reserved > 0:
             outcome = _polish(pde, outcome, budget, seed, hooks)
     return Trained(settings, outcome, tuple(tried))
-
-
-def _train(
-    pde: PDE,
-    method: str,
-    settings: Settings,
-    recipe: Recipe,
-    before: Outcome,
-    rollbacks: int,
-    hooks: Hooks,
-    **budget: Any,
-) -> Outcome:
-    """Go on from what there is to the end of the budget; after a fault, from the last good state if that is allowed."""
-    history, good, notes = before.history, before.state, []
-    so_far = replace(before, rollbacks=hooks.keep.rollbacks)
-
-    def whole(outcome: Outcome) -> Outcome:
-        return replace(
-            outcome,
-            history=history + outcome.history,
-            compile_seconds=so_far.compile_seconds + outcome.compile_seconds,
-            rollbacks=so_far.rollbacks,
-        )
-
-    def between(outcome: Outcome) -> None:
-        nonlocal good
-        good = outcome.state
-        hooks.keep.between(whole(outcome))
-
-    def compiled(more: float) -> None:
-        hooks.on_compiled(so_far.compile_seconds + more)
-
-    def enough(new: Sequence[Record]) -> str | None:
-        return hooks.enough([*history, *new])
-
-    while True:
-        outcome = run(
-            recipe,
-            so_far.state,
-            spent=so_far.seconds,
-            program=so_far.program,
-            on_compiled=compiled,
-            on_record=hooks.on_record,
-            on_state=between,
-            should_stop=hooks.should_stop,
-            enough=enough,
-            **budget,
-        )
-        fault, outcome = outcome.detail, whole(outcome)
-        if outcome.stop_reason != "diverged" or outcome.rollbacks >= rollbacks:
-            break
-        times, step = outcome.rollbacks + 1, int(good.step)
-        changed = careful(method, settings, times)
-        recipe = methods.recipe(pde, method, changed)
-        history = [record for record in outcome.history if record.step <= step]
-        so_far = replace(outcome, state=again(recipe, good, times), program=None, rollbacks=times)
-        notes.append(f"{fault.partition(';')[0]}: rolled back to step {step} with {in_words(method, changed)}")
-        hooks.on_note(notes[-1])
-    outcome.detail = "; ".join([*notes, outcome.detail]).rstrip("; ")
-    if outcome.stop_reason != "diverged":
-        hooks.keep.trained(outcome)
-    return outcome
 
 
 def _replay(outcome: Outcome, pde: PDE, hooks: Hooks) -> None:

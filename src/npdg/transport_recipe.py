@@ -9,6 +9,7 @@ from jax import Array
 from npdg.distributions import Distribution, bures, independent, matched
 from npdg.fields import MLP, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.monge import monge
+from npdg.formulations.search import Search
 from npdg.krylov import Solver, cg, minres
 from npdg.loop import Recipe
 from npdg.maps import start_map, start_potential
@@ -19,6 +20,8 @@ from npdg.rules import Rule, annealed, by_products, levenberg, natural, plain
 from npdg.saddle import Fields
 from npdg.transport_settings import TransportSettings
 
+FINAL_ROUNDS, FINAL_PROBES = 10, 3  # of the search in the map that is handed out
+NEARBY = 0.5  # standard deviations of the source, between a point and its probes
 ACTIVATIONS = {"tanh": Tanh, "softplus": Softplus, "prelu": PReLU, "sine": Sine}
 
 
@@ -27,7 +30,7 @@ def transport_recipe(pair: Pair, method: str, settings: TransportSettings) -> Re
     scale = float(np.sqrt(np.trace(pair.source.covariance) + np.trace(pair.target.covariance)))
     source, target = (_drawn(settings)(measure) for measure in (pair.source, pair.target))
     return Recipe(
-        saddle=monge(source, target, metric=settings.metric, refine=settings.refine),
+        saddle=monge(source, target, metric=settings.metric, search=search(pair, settings)),
         start=lambda key: start(pair, settings, key),
         rules=RULES[method](settings, scale),
         sizes={
@@ -39,6 +42,16 @@ def transport_recipe(pair: Pair, method: str, settings: TransportSettings) -> Re
         omega=settings.omega,
         repeats={"T": settings.repeats_u, "phi": settings.repeats_phi},
     )
+
+
+def search(pair: Pair, settings: TransportSettings, *, final: bool = False) -> Search | None:
+    """How the map is improved in training, or in the end, if it is."""
+    if settings.refine == 0:
+        return None
+    width = tuple(float(s) for s in NEARBY * np.sqrt(np.diag(pair.source.covariance)))
+    if final:
+        return Search(FINAL_ROUNDS, FINAL_PROBES if settings.probes else 0, width)
+    return Search(settings.refine, settings.probes, width)
 
 
 def start(pair: Pair, settings: TransportSettings, key: Array) -> Fields:

@@ -17,7 +17,8 @@ class TransportSettings(BaseModel):
     Step k of φ is τ/(1 + k/settling), at most `reach` times √(tr Σ₀ + tr Σ₁) long; without `settling` it is τ.
 
     `affine`, `translate`, `residual`, `matched` and `refine` are the aids: start from the best affine map, or from a
-    shift; T = x + network; samples with the exact first two moments; T improved by minimising ½|x − y|² + φ(y).
+    shift; T = x + network; samples with the exact first two moments; T improved by so many Newton steps down
+    ½|x − y|² + φ(y), also from T at as many points near x as there are `probes`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -42,7 +43,8 @@ class TransportSettings(BaseModel):
     minres_rtol: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")] = 1e-2
     minres_max: Count = 60
     damping: NonNegative = 1e-3
-    refine: Annotated[int, Field(ge=0, le=100, description="a whole number from 0 to 100")] = 2
+    refine: Annotated[int, Field(ge=0, le=100, description="a whole number from 0 to 100")] = 3
+    probes: Annotated[int, Field(ge=0, le=100, description="a whole number from 0 to 100")] = 1
     affine: Annotated[bool, Field(description="true or false")] = True
     translate: Annotated[bool, Field(description="true or false")] = True
     residual: Annotated[bool, Field(description="true or false")] = True

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,22 @@ from jax import Array
 from npdg import scores
 from npdg.distributions import GaussianMixture
 from npdg.errors import InputError
-from npdg.formulations.monge import refined
+from npdg.formulations.search import Search
+from npdg.hooks import KEEP_NOTHING, Hooks, Keep
 from npdg.jury import Jury, Score
-from npdg.loop import Outcome, Record, State, initial, run
+from npdg.loop import Outcome, Recipe, Record, State, initial
 from npdg.pair import Map, Pair
+from npdg.rollback import careful, check_rollbacks, go_on, in_words
 from npdg.saddle import Fields
 from npdg.solution import call_all, check_budget
-from npdg.stages import KEEP_NOTHING, Keep, precision
+from npdg.stages import precision
 from npdg.stopping import read_until, transport_rule
-from npdg.transport_recipe import transport_recipe
+from npdg.transport_recipe import search, transport_recipe
 from npdg.transport_settings import TransportSettings, choose_transport
 
 TEST_POINTS, LIVE_POINTS = 2**14, 2048
 MANY = 2**16  # points by which masses are told apart
 DENSITIES, LIVE_DENSITIES = 2000, 200  # of them, those at which the Monge–Ampère equation is looked at
-FINAL_ROUNDS = 10  # steps of the refinement in the map that is handed out
 
 
 @dataclass
@@ -61,18 +62,17 @@ class TransportSolution:
         """The inverse map y + ∇φ(y)."""
         return self._evaluate(_inverses, y)
 
-    def _evaluate(self, function: Callable[[Fields, Array, int], Array], x: Any) -> np.ndarray:
+    def _evaluate(self, function: Callable[[Fields, Array, Search | None], Array], x: Any) -> np.ndarray:
         points = np.asarray(x, dtype=self.precision)
         if points.ndim not in (1, 2) or points.shape[-1] != self.pair.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pair.dim}).")
         rows = np.atleast_2d(points)
         # In blocks of one size, so that one program serves any number of points.
         padded = np.pad(rows, ((0, -len(rows) % LIVE_POINTS), (0, 0)), mode="edge") if len(rows) else rows
+        final = search(self.pair, self.settings, final=True)
         with precision(self.precision):
             blocks = [
-                np.asarray(
-                    function(self.fields, jnp.asarray(padded[start : start + LIVE_POINTS]), rounds(self.settings))
-                )
+                np.asarray(function(self.fields, jnp.asarray(padded[start : start + LIVE_POINTS]), final))
                 for start in range(0, max(len(rows), 1), LIVE_POINTS)
             ]
         values = np.concatenate(blocks)[: len(rows)]
@@ -138,6 +138,7 @@ def transport(
     seed: int = 0,
     preset: str = "default",
     until: str | None = None,
+    rollbacks: int = 0,
     true_map: Map | None = None,
     callbacks: Sequence[Callable[[int, Record], None]] = (),
     should_stop: Callable[[], str | None] = lambda: None,
@@ -146,8 +147,8 @@ def transport(
     """The optimal map from one measure to another, each a distribution or an array of samples `(n, d)`.
 
     Every number is chosen for you; `affine=False`, say, starts from a shift instead of the best affine map.
-    `until="uvp=1"` (also map_l2, sliced_w2) ends the run earlier. One that diverges ends with
-    `stop_reason == "diverged"`, a warning, and the last finite fields.
+    `until="uvp=1"` (also map_l2, sliced_w2) ends the run earlier. One that diverges goes back and on more carefully up
+    to `rollbacks` times; then it ends with `stop_reason == "diverged"`, a warning, and the last finite fields.
     """
     return carry(
         Pair(source, target, true_map),
@@ -157,6 +158,7 @@ def transport(
         seed=seed,
         preset=preset,
         until=until,
+        rollbacks=rollbacks,
         callbacks=callbacks,
         should_stop=should_stop,
         **settings,
@@ -173,43 +175,46 @@ def carry(
     preset: str = "default",
     until: str | None = None,
     callbacks: Sequence[Callable[[int, Record], None]] = (),
+    rollbacks: int = 0,
     on_compiled: Callable[[float], None] = lambda seconds: None,
+    on_note: Callable[[str], None] = lambda note: None,
     should_stop: Callable[[], str | None] = lambda: None,
     keep: Keep = KEEP_NOTHING,
     **settings: Any,
 ) -> TransportSolution:
     """The same for a `Pair`; `keep` is where the states of the run go."""
     check_budget(seconds, steps, seed)
+    check_rollbacks(rollbacks)
     chosen = choose_transport(pair.name, pair.dim, method, preset, settings)
     rule = None if until is None else transport_rule(read_until(until), exact=pair.truth is not None)
     if seconds is None and steps is None:
         seconds = 60.0
+    hooks = Hooks(
+        lambda record: call_all(callbacks, record),
+        on_compiled,
+        should_stop=should_stop,
+        enough=lambda history: None if rule is None else rule(history),
+        on_note=on_note,
+        keep=keep,
+    )
+
+    def recipe_after(times: int) -> tuple[Recipe, str]:
+        changed = careful(method, chosen, times)
+        return transport_recipe(pair, method, changed), in_words(method, changed)
+
     with precision(chosen.precision):
-        recipe = transport_recipe(pair, method, chosen)
+        recipe, _ = recipe_after(keep.rollbacks)
         fresh = initial(recipe, seed)
-        before = keep.restore(fresh) or Outcome(fresh, "seconds")
-
-        def whole(outcome: Outcome) -> Outcome:
-            compiled = before.compile_seconds + outcome.compile_seconds
-            return replace(outcome, history=before.history + outcome.history, compile_seconds=compiled)
-
-        outcome = whole(
-            run(
-                recipe,
-                before.state,
-                seconds=seconds,
-                steps=steps,
-                spent=before.seconds,
-                evaluate=meter(pair, chosen),
-                on_compiled=on_compiled,
-                on_record=lambda record: call_all(callbacks, record),
-                on_state=lambda outcome: keep.between(whole(outcome)),
-                should_stop=should_stop,
-                enough=lambda history: None if rule is None else rule(history),
-            )
+        outcome = go_on(
+            recipe,
+            recipe_after,
+            keep.restore(fresh) or Outcome(fresh, "seconds"),
+            rollbacks,
+            hooks,
+            seconds=seconds,
+            steps=steps,
+            evaluate=meter(pair, chosen),
         )
-        if outcome.stop_reason != "diverged":
-            keep.trained(outcome)
     if outcome.stop_reason == "diverged":
         warnings.warn(f"diverged: {outcome.detail}", RuntimeWarning, stacklevel=2)
     return TransportSolution(
@@ -228,36 +233,32 @@ def carry(
     )
 
 
-def rounds(settings: TransportSettings) -> int:
-    """Steps of the refinement in the map that is handed out: none where the settings have none."""
-    return FINAL_ROUNDS if settings.refine else 0
-
-
 # Compiled once for all solutions of the same networks.
 @partial(jax.jit, static_argnums=2)
-def _maps(fields: Fields, x: Array, rounds: int) -> Array:
-    return jax.vmap(lambda p: refined(fields["phi"], p, fields["T"](p), rounds))(x)
+def _maps(fields: Fields, x: Array, search: Search | None) -> Array:
+    T, phi = fields["T"], fields["phi"]
+    return jax.vmap(T if search is None else lambda p: search(T, phi, p))(x)
 
 
 @partial(jax.jit, static_argnums=2)
-def _potentials(fields: Fields, y: Array, rounds: int) -> Array:
+def _potentials(fields: Fields, y: Array, search: Search | None) -> Array:
     return jax.vmap(fields["phi"])(y)
 
 
 @partial(jax.jit, static_argnums=2)
-def _inverses(fields: Fields, y: Array, rounds: int) -> Array:
+def _inverses(fields: Fields, y: Array, search: Search | None) -> Array:
     return jax.vmap(lambda p: p + jax.grad(fields["phi"])(p))(y)
 
 
 def meter(pair: Pair, settings: TransportSettings) -> Callable[[State], dict[str, float]]:
     """A function of the state that judges the map on a few thousand points."""
-    jury, count = Jury(pair, LIVE_POINTS, 2, densities=LIVE_DENSITIES), rounds(settings)
+    jury, final = Jury(pair, LIVE_POINTS, 2, densities=LIVE_DENSITIES), search(pair, settings, final=True)
 
     def evaluate(state: State) -> dict[str, float]:
         fields = state.fields
         score = jury.judge(
-            lambda x: np.asarray(_maps(fields, jnp.asarray(x), count)),
-            lambda y: np.asarray(_potentials(fields, jnp.asarray(y), count)),
+            lambda x: np.asarray(_maps(fields, jnp.asarray(x), final)),
+            lambda y: np.asarray(_potentials(fields, jnp.asarray(y), final)),
             fields["phi"],
         )
         return {key: value for key, value in score.items() if value is not None}

@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from npdg.hooks import Keep
 from npdg.loop import Outcome
 from npdg.pair import Pair
 from npdg.problems import find
@@ -15,7 +16,6 @@ from npdg.runs import race
 from npdg.runs.race import Entry
 from npdg.runs.transport_plots import draw_arrows, draw_map, draw_potential, samples, square
 from npdg.saddle import Fields
-from npdg.stages import Keep
 
 # What the quick scale changes in the paper's networks and samples.
 SMALL: dict[str, Any] = {"width": 48, "depth": 3, "n_interior": 1000, "n_metric": 1000, "minres_max": 100}

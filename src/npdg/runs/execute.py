@@ -137,8 +137,6 @@ def _options(request: Request, problem: Problem) -> Sequence[Settings | Transpor
     if isinstance(problem, Pair):
         if request.until is not None:
             transport_rule(read_until(request.until), exact=problem.truth is not None)
-        if request.rollbacks:
-            raise InputError("rollbacks: a transport run goes back by itself; leave it out.")
         return [choose_transport(problem.name, problem.dim, request.method, request.preset, request.settings)]
     if request.until is not None:
         stopping_rule(read_until(request.until), request.method, exact=problem.exact is not None)
@@ -241,8 +239,10 @@ def _transport(where: Place, pair: Pair, settings: BaseModel, scene: Scene) -> d
             seed=request.seed,
             preset=request.preset,
             until=request.until,
+            rollbacks=request.rollbacks,
             callbacks=[store.MetricsFile(directory), display, *tracking],
             on_compiled=display.on_compiled,
+            on_note=scene.note,
             should_stop=scene.should_stop,
             keep=keep_run(writer, where.past, store.history(directory)),
             **request.settings,

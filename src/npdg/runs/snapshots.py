@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from npdg.errors import InputError
+from npdg.hooks import Keep
 from npdg.loop import Outcome, Record, State
 from npdg.marching import TimeStep
 from npdg.runs.checkpoint import Checkpoint, Folder
-from npdg.stages import Keep
 from npdg.stopping import residual
 from npdg.trajectory import MarchKeep, Trajectory
 

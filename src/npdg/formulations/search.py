@@ -1,0 +1,79 @@
+"""The minimiser of ½|x − y|² + φ(y), looked for by Newton's method from where a map T sends x, and points near x."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from npdg.calculus import Scalar, grad
+
+LONGEST = 1.0  # step of the refinement
+CAUTIOUS = 0.4  # of the residual, where the curvature is not positive
+INNER = 2  # iterations of conjugate gradients in a Newton step
+FAST = 997.0  # turns neighbouring points into unrelated phases
+
+
+@dataclass(frozen=True)
+class Search:
+    """`rounds` Newton steps from T(x), and from T at `probes` points at distances of about `width` along each axis.
+
+    Between modes the function has several wells. Newton's method stays in that of its start: without probes T would
+    keep any wrong border between the modes, and φ the heights that go with it.
+    """
+
+    rounds: int
+    probes: int
+    width: tuple[float, ...]
+
+    def __call__(self, T: Callable[[Array], Array], phi: Scalar, x: Array) -> Array:
+        best = refined(phi, x, T(x), self.rounds)
+        for number in range(self.probes):
+            other = refined(phi, x, T(x + self._aside(x, number)), self.rounds)
+            height = lambda y: half_square(x - y) + phi(y)
+            best = jnp.where(height(other) < height(best), other, best)
+        return best
+
+    def _aside(self, x: Array, number: int) -> Array:
+        """As good as random, but the same for the same x."""
+        width = jnp.asarray(self.width, x.dtype)
+        scaled = x / jnp.where(width > 0, width, 1.0)
+        return width * 2**0.5 * jnp.sin(FAST * (jnp.roll(scaled, number + 1) + scaled / 2) + number)
+
+
+def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:
+    """Some truncated Newton steps from y down ½|x − y|² + φ(y), into the well in which y lies."""
+    height = lambda z: half_square(x - z) + phi(z)
+
+    def newton(_: int, y: Array) -> Array:
+        slope, curve = jax.linearize(grad(phi), y)
+        residual = x - y - slope
+        step = _conjugate(lambda v: v + curve(v), residual)
+        step = step * jnp.minimum(1.0, LONGEST / jnp.maximum(jnp.linalg.norm(step), 1e-12))
+        return jnp.where(height(y + step) < height(y), y + step, y + step / 4)
+
+    return lax.fori_loop(0, rounds, newton, y)
+
+
+def _conjugate(product: Callable[[Array], Array], residual: Array) -> Array:
+    """A few iterations of conjugate gradients from zero, which end where the curvature is not positive."""
+
+    def body(carry):
+        k, step, residual, direction, square = carry
+        pushed = product(direction)
+        curvature = jnp.vdot(direction, pushed)
+        good = curvature > 1e-3 * jnp.vdot(direction, direction)
+        length = jnp.where(good, square / jnp.where(good, curvature, 1.0), jnp.where(k == 0, CAUTIOUS, 0.0))
+        after = jnp.where(good, residual - length * pushed, 0.0)
+        new = jnp.vdot(after, after)
+        ahead = after + jnp.where(square > 0, new / jnp.where(square > 0, square, 1.0), 0.0) * direction
+        return k + 1, step + length * direction, after, ahead, new
+
+    start = (0, jnp.zeros_like(residual), residual, residual, jnp.vdot(residual, residual))
+    return lax.fori_loop(0, INNER, lambda _, carry: body(carry), start)[1]
+
+
+def half_square(v: Array) -> Array:
+    """½|v|²."""
+    return jnp.vdot(v, v) / 2
