@@ -17,7 +17,7 @@ FAST = 997.0  # turns neighbouring points into unrelated phases
 
 @dataclass(frozen=True)
 class Search:
-    """`rounds` Newton steps from T(x), and from T at `probes` points at distances of about `width` along each axis.
+    """`rounds` Newton steps, from the best of T(x) and of T at `probes` points about `width` away along each axis.
 
     Between modes the function has several wells. Newton's method stays in that of its start: without probes T would
     keep any wrong border between the modes, and φ the heights that go with it.
@@ -28,12 +28,13 @@ class Search:
     width: tuple[float, ...]
 
     def __call__(self, T: Callable[[Array], Array], phi: Scalar, x: Array) -> Array:
-        best = refined(phi, x, T(x), self.rounds)
-        for number in range(self.probes):
-            other = refined(phi, x, T(x + self._aside(x, number)), self.rounds)
-            height = lambda y: half_square(x - y) + phi(y)
-            best = jnp.where(height(other) < height(best), other, best)
-        return best
+        if self.probes == 0:
+            return refined(phi, x, T(x), self.rounds)
+        # One step from each start tells the lowest well, in which the others go on.
+        offsets = jnp.stack([jnp.zeros_like(x), *(self._aside(x, number) for number in range(self.probes))])
+        ends = jax.vmap(lambda offset: refined(phi, x, T(x + offset), 1))(offsets)
+        heights = jax.vmap(lambda y: half_square(x - y) + phi(y))(ends)
+        return refined(phi, x, ends[jnp.argmin(heights)], self.rounds - 1)
 
     def _aside(self, x: Array, number: int) -> Array:
         """As good as random, but the same for the same x."""
