@@ -237,7 +237,7 @@ def full_disks(scratch: Scratch, levels: int) -> Verdict:
     """Runs that meet a full disk, at several levels of it."""
     good, codes = 0, []
     for level in range(levels):
-        room = int(8192 * 1.5**level)  # from not even a configuration to all but the report
+        room = int(8192 * 1.4**level)  # from not even a configuration to all but the report
         with _small_disk(scratch.directory / f"disk-{level}", room) as (place, limit):
             code, _, error = scratch.run(*SOLVE, "--out", str(place / "run"), preexec_fn=limit)
             whole = [path for path in (place / "run" / "checkpoints").glob("*.checkpoint") if not _damaged(path)]
