@@ -95,7 +95,8 @@ def kills(run: list[str], reference: str, scratch: Scratch, count: int) -> Verdi
     """kill −9 at random moments, then resume."""
     uncached = {**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"}
     assert scratch.run(*run, "--out", f"{reference}-apart", env=uncached)[0] == 0
-    assert scratch.run(*run, "--out", reference)[0] == 0
+    if not (scratch.directory / reference).exists():  # another part may have needed it
+        assert scratch.run(*run, "--out", reference)[0] == 0
     began = time.monotonic()
     assert scratch.run(*run, "--out", f"{reference}-warm")[0] == 0
     length = time.monotonic() - began
