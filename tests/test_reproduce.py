@@ -1,6 +1,7 @@
 """Comparisons, and the tables and figures of the paper: what they write, with cheap runs in place of long ones."""
 
 import csv
+import io
 import json
 import math
 import shutil
@@ -132,6 +133,13 @@ def test_time_to_an_accuracy_is_the_first_time():
     assert lap.time_to(0.3) == 2.0
     assert lap.time_to(1e-9) is None
     assert race.median_time([lap, lap, lap], 0.25) == 2.0
+
+
+def test_a_race_that_was_stopped_at_once_has_an_empty_picture():
+    race.figure([], "nothing").savefig(io.BytesIO())
+    axes = matplotlib.figure.Figure().subplots()
+    race.draw(axes, [])
+    assert axes.get_xlabel() == "training seconds"
 
 
 TINY = ["--set", "width=8", "--set", "n_interior=50", "--set", "n_boundary=20"]

@@ -153,8 +153,9 @@ def draw(axes: Any, laps: Sequence[Lap], key: str | None = None) -> None:
             )
             if seconds:
                 axes.plot(seconds[-1], errors[-1], "x" if lap.diverged else ".", color=f"C{number % 10}")
-    shown = next(iter(laps[0].errors)) if key is None else key
-    axes.set(xlabel="training seconds", ylabel=LABELS[shown])
+    axes.set_xlabel("training seconds")
+    if laps:  # none, if the race was stopped at once
+        axes.set_ylabel(LABELS[key or next(iter(laps[0].errors))])
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize=8)
 
@@ -162,7 +163,7 @@ def draw(axes: Any, laps: Sequence[Lap], key: str | None = None) -> None:
 def figure(laps: Sequence[Lap], title: str) -> Figure:
     """Two kinds of error side by side."""
     drawn = Figure(figsize=(10, 4), layout="constrained")
-    for axes, key in zip(drawn.subplots(1, 2), laps[0].errors, strict=False):
+    for axes, key in zip(drawn.subplots(1, 2), laps[0].errors if laps else (), strict=False):
         draw(axes, laps, key)
     drawn.suptitle(title)
     return drawn
