@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 from test_cli import npdg as command
 
@@ -137,7 +138,7 @@ def test_time_to_an_accuracy_is_the_first_time():
 
 def test_a_race_that_was_stopped_at_once_has_an_empty_picture():
     race.figure([], "nothing").savefig(io.BytesIO())
-    axes = matplotlib.figure.Figure().subplots()
+    axes = Figure().subplots()
     race.draw(axes, [])
     assert axes.get_xlabel() == "training seconds"
 

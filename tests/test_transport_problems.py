@@ -141,6 +141,9 @@ def test_two_files_of_samples(files, capsys):
     assert result["steps"] == 3
     assert (run / "report.html").is_file()
     assert (run / "figures" / "map.png").is_file()
+    spent = json.loads((run / "report.json").read_text())["timing"]
+    assert min(spent["sampling"], spent["evaluation"]) > 0
+    assert "evaluation" in (run / "report.html").read_text().split("the whole run")[1]
     loaded = npdg.load(run)
     x = np.load(files / "a.npy")[:5]
     assert loaded.map(x).shape == (5, 2)

@@ -18,7 +18,7 @@ from npdg.errors import InputError
 from npdg.formulations.search import Search
 from npdg.hooks import KEEP_NOTHING, Hooks, Keep
 from npdg.jury import Jury, Score
-from npdg.loop import Outcome, Recipe, Record, State, initial
+from npdg.loop import Outcome, Recipe, Record, initial
 from npdg.pair import Map, Pair
 from npdg.rollback import careful, check_rollbacks, go_on, in_words
 from npdg.saddle import Fields
@@ -204,7 +204,7 @@ def carry(
 
     with precision(chosen.precision):
         recipe, _ = recipe_after(keep.rollbacks)
-        fresh = initial(recipe, seed)
+        fresh, judge = initial(recipe, seed), meter(pair, chosen)
         outcome = go_on(
             recipe,
             recipe_after,
@@ -213,7 +213,7 @@ def carry(
             hooks,
             seconds=seconds,
             steps=steps,
-            evaluate=meter(pair, chosen),
+            evaluate=lambda state: judge(state.fields),
         )
     if outcome.stop_reason == "diverged":
         warnings.warn(f"diverged: {outcome.detail}", RuntimeWarning, stacklevel=2)
@@ -250,12 +250,11 @@ def _inverses(fields: Fields, y: Array, search: Search | None) -> Array:
     return jax.vmap(lambda p: p + jax.grad(fields["phi"])(p))(y)
 
 
-def meter(pair: Pair, settings: TransportSettings) -> Callable[[State], dict[str, float]]:
-    """A function of the state that judges the map on a few thousand points."""
+def meter(pair: Pair, settings: TransportSettings) -> Callable[[Fields], dict[str, float]]:
+    """A function of T and φ that judges the map on a few thousand points."""
     jury, final = Jury(pair, LIVE_POINTS, 2, densities=LIVE_DENSITIES), search(pair, settings, final=True)
 
-    def evaluate(state: State) -> dict[str, float]:
-        fields = state.fields
+    def evaluate(fields: Fields) -> dict[str, float]:
         score = jury.judge(
             lambda x: np.asarray(_maps(fields, jnp.asarray(x), final)),
             lambda y: np.asarray(_potentials(fields, jnp.asarray(y), final)),

@@ -102,7 +102,7 @@ def _timing(run: Run, label: str = "") -> list[Part]:
         }
         parts.append(Bars(f"{name}one training step", shares, "ms"))
     if run.finished and not label:
-        evaluations = sum(value is not None for value in run.columns.get("rel_l2", []))
+        evaluations = sum(value is not None for value in run.columns.get("rel_l2", run.columns.get("distance", [])))
         whole = {"training": run.result.get("seconds") or 0.0, "compilation": run.result.get("compile_seconds") or 0.0}
         if isinstance(timing, dict) and "evaluation" in timing:
             whole["evaluation"] = evaluations * timing["evaluation"]

@@ -18,6 +18,7 @@ from npdg.marching import replace_fields
 from npdg.saddle import Fields, Player, Samples
 from npdg.stages import LIVE_POINTS, precision
 from npdg.transport_recipe import transport_recipe
+from npdg.transportation import meter
 
 if TYPE_CHECKING:
     from npdg.solution import Solution
@@ -62,7 +63,9 @@ def of_transport(solution: TransportSolution) -> dict[str, float] | None:
         return None
     with precision(solution.precision):
         recipe = transport_recipe(solution.pair, solution.method, solution.settings)
-        return _parts(recipe, initial(recipe, solution.seed), solution.seconds / solution.steps)
+        found = _parts(recipe, initial(recipe, solution.seed), solution.seconds / solution.steps)
+        judge = meter(solution.pair, solution.settings)
+        return {**found, "evaluation": _seconds(lambda: judge(solution.fields))}
 
 
 def _parts(recipe: Recipe, state: State, step_seconds: float) -> dict[str, float]:
