@@ -67,6 +67,7 @@ CASES = (
             "moments not matched": {"matched": False},
             "independent samples": {"points": "independent"},
             "no refinement": {"refine": 0},
+            "refinement in one well": {"probes": 0},
             "no squares in φ": {"squares": False},
             "all of it": {},
         }.items()
