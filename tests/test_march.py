@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import pytest
 from heat import heat  # benchmarks/heat.py
 
 import npdg
-from npdg import loop
+from npdg import loop, methods
 from npdg.calculus import grad, laplacian
 from npdg.evolution import Clock, implicit_step
 from npdg.formulations.inf_sup import inf_sup, natural_condition
@@ -113,6 +114,35 @@ def test_heat_is_first_order_in_time():
         errors.append(trajectory.rmse[trajectory.times[-1]])
     expected = [abs((1 + 1 / n) ** -n - np.exp(-1)) * 2**-0.5 for n in (2, 4)]
     np.testing.assert_allclose(errors, expected, rtol=0.05)
+
+
+@pytest.mark.slow
+def test_a_fault_in_a_time_step_is_rolled_back_and_the_rest_is_as_careful(monkeypatch):
+    """Faults come at the second time with the damping of the start, whether the march came there at once or resumed."""
+    real, dampings = methods.recipe, []
+
+    def recipe(pde, method, settings):
+        made = real(pde, method, settings)
+        if method != "npdg":  # the fit of the start
+            return made
+        dampings.append(settings.damping)
+        late = lambda fields: (fields["time"].now > 0.015) & (settings.damping < 0.05)
+        faulty = lambda fields, point: jnp.where(late(fields), jnp.nan, 0.0)
+        return replace(made, given={**made.given, "the weather": ("interior", faulty)})
+
+    monkeypatch.setattr(methods, "recipe", recipe)
+    evolution = find("allen-cahn-1d").build(1, until=0.03, time_steps=3, epsilon=0.1)
+    small, notes = {"steps": 4, "width": 6, "n_interior": 30, "damping": 1e-3}, []
+    trajectory = npdg.march(evolution, rollbacks=3, on_note=notes.append, **small)
+    assert trajectory.stop_reason == "done"
+    assert [step.rollbacks for step in trajectory.steps] == [0, 0, 2, 2]
+    assert notes[-1] == "time step 2: the weather was not finite in step 1: rolled back to step 0 with damping=0.1"
+    assert dampings[-1] == pytest.approx(0.1)
+    with pytest.warns(RuntimeWarning, match="the weather was not finite"):
+        again = npdg.march(evolution, rollbacks=1, **small)
+    assert (again.stop_reason, len(again.steps)) == ("diverged", 3)
+    with pytest.raises(npdg.InputError, match="from 0 to 3"):
+        npdg.march(evolution, rollbacks=4, **small)
 
 
 def test_a_step_is_the_equation_of_implicit_euler():

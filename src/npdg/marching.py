@@ -15,11 +15,14 @@ import numpy as np
 from npdg import methods
 from npdg.evolution import Clock, Evolution, fitting, implicit_step
 from npdg.fields import Field
-from npdg.loop import Outcome, Program, Recipe, Record, State, initial, run
+from npdg.hooks import Hooks, Keep
+from npdg.loop import Outcome, Program, Recipe, Record, State, initial
+from npdg.rollback import careful, go_on, in_words
 from npdg.settings import Settings
 from npdg.stopping import residual
 
 Evaluate = Callable[[State], dict[str, float]]
+RecipeAfter = Callable[[int], tuple[Recipe, str]]  # so many roll-backs, with what they changed in words
 CHUNK = 4  # steps between two looks at the residual
 FIT_STEPS, FIT_PATIENCE = 200, 12  # for the start
 FIT_SHARE = 0.2  # of the seconds of a march
@@ -31,7 +34,8 @@ class TimeStep:
     """One step of a march: its number and time, how it was solved, why solving stopped, and what was measured then.
 
     `residual` is the root mean square one at the end, `rmse` the error against the truth where one is known, `steps`
-    the number of training steps, of which a saved march keeps no history.
+    the number of training steps, of which a saved march keeps no history, `rollbacks` how often the march has gone back
+    so far.
     """
 
     number: int
@@ -45,6 +49,7 @@ class TimeStep:
     rmse: float | None = None
     energy: float | None = None
     steps: int = 0
+    rollbacks: int = 0
 
     @property
     def complete(self) -> bool:
@@ -53,22 +58,25 @@ class TimeStep:
 
 
 class Reached(NamedTuple):
-    """Where a march goes on from: the number of the last complete time step, the state then, the seconds spent."""
+    """Where a march goes on from: the number of the last complete time step, the state then, the seconds spent and
+    the times it has gone back."""
 
     number: int
     state: State
     seconds: float
+    rollbacks: int
 
 
 @dataclass(frozen=True)
 class Limits:
     """When a time step is good enough: a root mean square residual, in how many steps it must fall by a tenth, and
-    budgets of steps and of seconds in all."""
+    budgets of steps and of seconds in all; how often a march may go back after a fault."""
 
     tolerance: float
     patience: int
     steps: int
     seconds: float | None
+    rollbacks: int = 0
 
 
 def steepness(evolution: Evolution, points: int = 256) -> float:
@@ -90,7 +98,7 @@ def time_steps(
     seed: int,
     limits: Limits,
     error: Callable[[int, Field], float | None],
-    should_stop: Callable[[], str | None],
+    hooks: Hooks,
     reached: Reached | None = None,
 ) -> Iterator[tuple[TimeStep, State]]:
     """The fit of the start (number 0), then one step after another; ends early when one diverges or is interrupted.
@@ -99,16 +107,21 @@ def time_steps(
     it.
     """
     key = jax.random.key(seed)
-    recipe = methods.recipe(implicit_step(evolution), method, settings)
+
+    def recipe_after(rollbacks: int) -> tuple[Recipe, str]:
+        changed = careful(method, settings, rollbacks)
+        return methods.recipe(implicit_step(evolution), method, changed), in_words(method, changed)
+
     if reached is None:
-        fit = _fit(evolution, settings, seed, limits, _evaluate(error, 0), should_stop)
+        fit = _fit(evolution, settings, seed, limits, _evaluate(error, 0), hooks)
         fitted, u = _report(0, 0.0, fit), fit.state.fields["u"]
-        reached = Reached(0, first_state(recipe, seed, u), fitted.seconds)
+        reached = Reached(0, first_state(recipe_after(0)[0], seed, u), fitted.seconds, fit.rollbacks)
         yield fitted, reached.state
         if not fitted.complete:
             return
     program: Program | None = None
-    state, spent = reached.state, reached.seconds
+    _, state, spent, rollbacks = reached
+    recipe, _ = recipe_after(rollbacks)
     for number in range(reached.number + 1, evolution.steps + 1):
         time = evolution.times[number]
         state = replace_fields(state, before=state.fields["u"], time=Clock(jnp.asarray(time)))
@@ -116,9 +129,13 @@ def time_steps(
         state = State(state.fields, rules, jax.random.fold_in(key, number), jnp.zeros((), int))
         # What earlier steps left of the seconds is for all that are still to come.
         left = None if limits.seconds is None else (limits.seconds - spent) / (evolution.steps - number + 1)
-        evaluate = _evaluate(error, number)
-        outcome = _solve(recipe, state, replace(limits, seconds=left), evaluate, should_stop, program)
+        before = Outcome(state, "steps", program=program, rollbacks=rollbacks)
+        evaluate, within = _evaluate(error, number), replace(limits, seconds=left)
+        outcome = _solve(recipe, recipe_after, before, within, evaluate, _named(hooks, f"time step {number}"))
         program, state, spent = outcome.program, outcome.state, spent + outcome.seconds
+        if outcome.rollbacks > rollbacks:  # the steps to come are as careful
+            rollbacks = outcome.rollbacks
+            recipe, _ = recipe_after(rollbacks)
         step = _report(number, float(time), outcome)
         yield step, state
         if not step.complete:
@@ -151,38 +168,50 @@ def _fit(
     seed: int,
     limits: Limits,
     evaluate: Evaluate,
-    should_stop: Callable[[], str | None],
+    hooks: Hooks,
 ) -> Outcome:
     """The network nearest to the start, by Gauss and Newton's method whatever the march itself uses."""
     damped = {"damping": settings.damping or 1e-3, "solver": {"minres": "cg"}.get(settings.solver, settings.solver)}
-    recipe = methods.recipe(fitting(evolution), "natural-pinn", settings.model_copy(update={**damped, "dual": "none"}))
+    ours = settings.model_copy(update={**damped, "dual": "none"})
+
+    def recipe_after(rollbacks: int) -> tuple[Recipe, str]:
+        changed = careful("natural-pinn", ours, rollbacks)
+        return methods.recipe(fitting(evolution), "natural-pinn", changed), in_words("natural-pinn", changed)
+
     seconds = None if limits.seconds is None else FIT_SHARE * limits.seconds
-    limits = Limits(limits.tolerance / 2, FIT_PATIENCE, FIT_STEPS, seconds)
-    return _solve(recipe, initial(recipe, seed), limits, evaluate, should_stop, None)
+    limits = Limits(limits.tolerance / 2, FIT_PATIENCE, FIT_STEPS, seconds, limits.rollbacks)
+    recipe, _ = recipe_after(0)
+    before = Outcome(initial(recipe, seed), "steps")
+    return _solve(recipe, recipe_after, before, limits, evaluate, _named(hooks, "the fit of the start"))
+
+
+def _named(hooks: Hooks, where: str) -> Hooks:
+    """The same, with notes that begin with where they come from."""
+    return replace(hooks, on_note=lambda note: hooks.on_note(f"{where}: {note}"))
 
 
 def _solve(
     recipe: Recipe,
-    state: State,
+    recipe_after: RecipeAfter,
+    before: Outcome,
     limits: Limits,
     evaluate: Evaluate,
-    should_stop: Callable[[], str | None],
-    program: Program | None,
+    hooks: Hooks,
 ) -> Outcome:
     def enough(history: Sequence[Record]) -> str | None:
         if history and residual(history[-1]) <= limits.tolerance:
             return "tolerance"
         return "stalled" if _stalled(history, limits.patience) else None
 
-    return run(
+    return go_on(
         recipe,
-        state,
+        recipe_after,
+        before,
+        limits.rollbacks,
+        replace(hooks, enough=enough, keep=Keep(rollbacks=before.rollbacks)),
         seconds=limits.seconds,
         steps=limits.steps,
-        program=program,
         evaluate=evaluate,
-        should_stop=should_stop,
-        enough=enough,
         chunk_steps=CHUNK,
     )
 
@@ -207,4 +236,5 @@ def _report(number: int, time: float, outcome: Outcome) -> TimeStep:
         outcome.compile_seconds,
         outcome.history,
         steps=len(outcome.history),
+        rollbacks=outcome.rollbacks,
     )

@@ -17,9 +17,11 @@ from npdg import methods
 from npdg.errors import InputError
 from npdg.evolution import Evolution, implicit_step
 from npdg.fields import Field
+from npdg.hooks import Hooks
 from npdg.loop import State
 from npdg.marching import Limits, Reached, TimeStep, first_state, steepness, time_steps
 from npdg.presets import choose
+from npdg.rollback import check_rollbacks
 from npdg.settings import Settings
 from npdg.sizes import check_memory
 from npdg.solution import check_budget
@@ -143,7 +145,9 @@ def march(
     times: Sequence[float] | None = None,
     seed: int = 0,
     preset: str = "default",
+    rollbacks: int = 0,
     callbacks: Sequence[Callable[[int, TimeStep], None]] = (),
+    on_note: Callable[[str], None] = lambda note: None,
     should_stop: Callable[[], str | None] = lambda: None,
     keep: MarchKeep = KEEP_NOTHING,
     **settings: Any,
@@ -151,23 +155,28 @@ def march(
     """March an `Evolution` by implicit Euler and return a `Trajectory` with the solutions at `times` (all by default).
 
     A time step ends when its residual is below `tolerance`, when that no longer falls, after `steps` training steps,
-    or with its part of the training `seconds`, if given. A march that diverges ends there, with a warning. After every
-    time step every callback is called as `callback(number, step)`.
+    or with its part of the training `seconds`, if given. A march that diverges goes back and on more carefully up to
+    `rollbacks` times; then it ends there, with a warning. After every time step every callback is called as
+    `callback(number, step)`.
     """
     if not isinstance(evolution, Evolution):
         raise InputError(f"evolution: {type(evolution).__name__} is not allowed; give an npdg.Evolution.")
     check_budget(seconds, steps, seed)
+    check_rollbacks(rollbacks)
     chosen = marching_settings(evolution, method, preset, settings)
     check_memory(chosen, evolution.dim)
     kept = _numbers(evolution, times)
     recipe = methods.recipe(implicit_step(evolution), method, chosen)  # refuses what the method cannot take at once
     trajectory = Trajectory(evolution, method, preset, chosen, seed)
-    limits = Limits(chosen.tolerance, chosen.patience, chosen.step_max if steps is None else steps, seconds)
+    limits = Limits(chosen.tolerance, chosen.patience, chosen.step_max if steps is None else steps, seconds, rollbacks)
     with precision(chosen.precision):
         error, energy = error_meter(evolution), energy_meter(evolution)
-        restored = keep.restore(trajectory, first_state(recipe, seed))
-        reached = None if restored is None else Reached(trajectory.steps[-1].number, restored, trajectory.seconds)
-        for step, state in time_steps(evolution, method, chosen, seed, limits, error, should_stop, reached):
+        reached, restored = None, keep.restore(trajectory, first_state(recipe, seed))
+        if restored is not None:
+            last = trajectory.steps[-1]
+            reached = Reached(last.number, restored, trajectory.seconds, last.rollbacks)
+        hooks = Hooks(lambda record: None, should_stop=should_stop, on_note=on_note)
+        for step, state in time_steps(evolution, method, chosen, seed, limits, error, hooks, reached):
             u = state.fields["u"]
             step = replace(step, rmse=error(step.number, u), energy=energy(u))
             trajectory.steps.append(step)

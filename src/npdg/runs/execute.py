@@ -129,8 +129,6 @@ def _options(request: Request, problem: Problem) -> Sequence[Settings | Transpor
     if isinstance(problem, Evolution):
         if request.until is not None:
             raise InputError("until: a march ends at its last time; set tolerance=1e-4, say, for each of its steps.")
-        if request.rollbacks:
-            raise InputError("rollbacks: a march has none; leave it out.")
         settings = marching_settings(problem, request.method, request.preset, request.settings)
         recipe(implicit_step(problem), request.method, settings)
         return [settings]
@@ -213,7 +211,9 @@ def _march(where: Place, evolution: Evolution, settings: Settings, scene: Scene)
             steps=request.steps,
             seed=request.seed,
             preset=request.preset,
+            rollbacks=request.rollbacks,
             callbacks=[trajectories.metrics_file(directory), _shown_by(display), *tracking],
+            on_note=scene.note,
             should_stop=scene.should_stop,
             keep=keep_march(writer, where.past),
             **request.settings,
