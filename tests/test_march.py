@@ -1,5 +1,6 @@
 """Marching in time: implicit Euler, Neumann conditions, metrics of the two regimes, and what a march promises."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ from heat import heat  # benchmarks/heat.py
 import npdg
 from npdg import loop, methods
 from npdg.calculus import grad, laplacian
+from npdg.cli import _guarded, app
 from npdg.evolution import Clock, implicit_step
 from npdg.formulations.inf_sup import inf_sup, natural_condition
 from npdg.formulations.metrics import METRICS
@@ -117,6 +119,23 @@ def test_heat_is_first_order_in_time():
 
 
 @pytest.mark.slow
+def test_a_march_that_runs_out_of_seconds_says_so_and_goes_on_with_more(tmp_path, capsys):
+    words = ["--set", "width=6", "--set", "n_interior=30", "--set", "time_steps=5", "--set", "until=0.05"]
+    out = str(tmp_path / "run")
+    command = lambda *all_words: _guarded(lambda: app(list(all_words), standalone_mode=False))
+    assert command("solve", "allen-cahn-1d", *words, "--seconds", "0.001", "--out", out, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["stop_reason"] == "seconds"
+    assert result["time_steps"] < 5
+    assert "the seconds were used up at t = 0" in result["detail"]
+    assert command("resume", out) == 2
+    assert "larger total --seconds" in capsys.readouterr().err
+    assert command("resume", out, "--seconds", "60", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["stop_reason"], result["time_steps"], result["detail"]) == ("done", 5, "")
+
+
+@pytest.mark.slow
 def test_a_fault_in_a_time_step_is_rolled_back_and_the_rest_is_as_careful(monkeypatch):
     """Faults come at the second time with the damping of the start, whether the march came there at once or resumed."""
     real, dampings = methods.recipe, []
@@ -136,6 +155,7 @@ def test_a_fault_in_a_time_step_is_rolled_back_and_the_rest_is_as_careful(monkey
     trajectory = npdg.march(evolution, rollbacks=3, on_note=notes.append, **small)
     assert trajectory.stop_reason == "done"
     assert [step.rollbacks for step in trajectory.steps] == [0, 0, 2, 2]
+    assert trajectory.detail == "time step 2: " + "; ".join(note.removeprefix("time step 2: ") for note in notes)
     assert notes[-1] == "time step 2: the weather was not finite in step 1: rolled back to step 0 with damping=0.1"
     assert dampings[-1] == pytest.approx(0.1)
     with pytest.warns(RuntimeWarning, match="the weather was not finite"):

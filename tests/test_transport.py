@@ -147,11 +147,11 @@ def test_the_optimum_solves_the_monge_ampere_equation():
     fields, matrix, shift = optimal()
     x = source.sample(jax.random.key(3), 200).x
     pushed = jnp.asarray(np.asarray(x) @ matrix.T + shift)
-    residual = scores.monge_ampere(source, target)
+    residual = scores.monge_ampere(npdg.Pair(source, target))
     assert residual is not None
     assert residual(fields["phi"].fixed, x, pushed) < 1e-3
     assert residual(fields["phi"].fixed, x, pushed + 0.3) > 0.1
-    assert scores.monge_ampere(Samples(x), target) is None
+    assert scores.monge_ampere(npdg.Pair(Samples(x), target)) is None
 
 
 @pytest.mark.slow

@@ -61,6 +61,10 @@ def show(
     )
     subject = subject_of(target)
     options = candidates_of(subject, request)
+    if subject.kind == "evolution":  # what a march takes from its equation is known when that is built
+        from npdg.runs.execute import settings_of
+
+        options = settings_of(request, target)
     settings = options[0]
     console = Console()
     console.print(f"{subject.name}, dimension {subject.dim}", style="bold", highlight=False)
@@ -107,11 +111,12 @@ def compare(
     count = whole_number("seeds", seeds, 1, 1000)
 
     from npdg.runs import compare as comparison
+    from npdg.runs.files import plain
 
     console, interrupt = Console(stderr=as_json), Interrupt()
     result = comparison.compare(request, target, names, count, console, should_stop=interrupt.reason)
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(plain(result)))
     else:
         console.print(comparison.table(result))
         console.print(f"curves: {result['run_dir']}/curves.png", highlight=False, soft_wrap=True)

@@ -13,6 +13,14 @@ from npdg.cli_common import Assignments, Dim, Json, Method, Out, candidates_of, 
 from npdg.runs.signals import EXIT_CODES, Interrupt
 
 DIVERGED = 3
+Precision = Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")]
+Rollbacks = Annotated[
+    str | None, typer.Option(help="After a fault, go back and damp more, up to K ≤ 3 times (0).", metavar="K")
+]
+CheckpointSeconds = Annotated[
+    str | None, typer.Option(help="Training seconds from checkpoint to checkpoint (15).", metavar="S")
+]
+Track = Annotated[list[str] | None, typer.Option(help="Also log to tensorboard, mlflow or wandb.", metavar="SERVICE")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -44,18 +52,12 @@ def solve(
         typer.Option(help="Stop early: rel_l2=1e-3, rel_h1=…, residual=…, plateau, uvp=….", metavar="WHEN"),
     ] = None,
     seed: Annotated[str | None, typer.Option(help="Seed of the networks and the samples (0).", metavar="K")] = None,
-    precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
-    rollbacks: Annotated[
-        str | None, typer.Option(help="After a fault, go back and damp more, up to K ≤ 3 times (0).", metavar="K")
-    ] = None,
-    checkpoint_seconds: Annotated[
-        str | None, typer.Option(help="Training seconds from checkpoint to checkpoint (15).", metavar="S")
-    ] = None,
+    precision: Precision = None,
+    rollbacks: Rollbacks = None,
+    checkpoint_seconds: CheckpointSeconds = None,
     out: Out = None,
     set_: Assignments = None,
-    track: Annotated[
-        list[str] | None, typer.Option(help="Also log to tensorboard, mlflow or wandb.", metavar="SERVICE")
-    ] = None,
+    track: Track = None,
     as_json: Json = False,
 ) -> None:
     """Solve a problem and leave a run directory with its figures, its report and the solution."""
@@ -99,26 +101,43 @@ def transport(
     steps: Annotated[str | None, typer.Option(help="Training steps.", metavar="N")] = None,
     until: Annotated[str | None, typer.Option(help="Stop early: sliced_w2=0.05.", metavar="WHEN")] = None,
     seed: Annotated[str, typer.Option(help="Seed of the networks and the samples.", metavar="K")] = "0",
-    precision: Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")] = None,
+    precision: Precision = None,
+    rollbacks: Rollbacks = None,
+    checkpoint_seconds: CheckpointSeconds = None,
     out: Out = None,
     set_: Assignments = None,
+    track: Track = None,
     as_json: Json = False,
 ) -> None:
     """The optimal map from one set of samples to another, its potential, the distance, and how good they are."""
+    from npdg.runs import tracking
     from npdg.runs.config import read_request
     from npdg.runs.points import read_points
     from npdg.transport_settings import choose_transport
 
     for side, path in (("source", source), ("target", target)):
         read_points(path, None, side)
-    values = {"problem": f"{source},{target}", "method": method, "seconds": seconds, "steps": steps, "until": until}
-    request, pair = read_request({**values, "seed": seed, "out": out}, set_ or [], precision)
+    values = {
+        "problem": f"{source},{target}",
+        "method": method,
+        "seconds": seconds,
+        "steps": steps,
+        "until": until,
+        "seed": seed,
+        "rollbacks": rollbacks,
+        "checkpoint_seconds": checkpoint_seconds,
+        "out": out,
+    }
+    request, pair = read_request(values, set_ or [], precision)
+    tracking.check(track or [])
     choose_transport("transport", 1, request.method, request.preset, request.settings)
 
     from npdg.runs import execute
 
     console = Console(stderr=as_json)
-    result = execute.solve(request, pair, console, command=_command(), should_stop=Interrupt().reason)
+    result = execute.solve(
+        request, pair, console, command=_command(), should_stop=Interrupt().reason, track=track or []
+    )
     _end(console, result, as_json)
 
 
@@ -161,7 +180,7 @@ def _end(console: Console, result: dict[str, Any], as_json: bool) -> None:
 def _summary(console: Console, result: dict[str, Any]) -> None:
     """The figures that matter, in words."""
     bold: list[str] = []
-    if result["rel_l2"] is not None:
+    if result["rel_l2"] is not None and result["rel_h1"] is not None:
         bold.append(f"relative L² error {result['rel_l2']:.2e}, relative H¹ error {result['rel_h1']:.2e}")
     if result.get("rmse"):
         worst = max(result["rmse"], key=result["rmse"].get)
@@ -170,10 +189,10 @@ def _summary(console: Console, result: dict[str, Any]) -> None:
         bold.append(
             f"L² error of the map {result['map_l2']:.2e}, UVP {result['uvp']:.2g} %, cosine {result['cos']:.4f}"
         )
-    if "sliced_w2" in result:
+    if result.get("sliced_w2") is not None:
         bold.append(
             f"distance W₂ {result['distance']:.5g}; the map's image is at sliced W₂ {result['sliced_w2']:.2e} of the "
-            f"target, fresh samples of it at {result['sliced_w2_floor']:.2e}"
+            f"target, other samples of it at {result['sliced_w2_floor']:.2e}"
         )
     for line in bold:
         console.print(line, style="bold", highlight=False)

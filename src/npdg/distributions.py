@@ -168,10 +168,15 @@ def independent(measure: Distribution) -> Measure:
 
 def bures(source: Distribution, target: Distribution) -> tuple[np.ndarray, np.ndarray]:
     """A and b of the optimal map x ↦ Ax + b between Gaussians with the moments of the two measures."""
-    values, vectors = np.linalg.eigh(source.covariance)
+    matrix = bures_matrix(source.covariance, target.covariance)
+    return matrix, target.mean - matrix @ source.mean
+
+
+def bures_matrix(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """A from the two covariances, the first of which is positive definite."""
+    values, vectors = np.linalg.eigh(source)
     values = np.maximum(values, 1e-12 * max(values[-1], 1e-300))
     root, inverse = (vectors * values**0.5) @ vectors.T, (vectors * values**-0.5) @ vectors.T
-    inner_values, inner_vectors = np.linalg.eigh(root @ target.covariance @ root)
+    inner_values, inner_vectors = np.linalg.eigh(root @ target @ root)
     inner = (inner_vectors * np.maximum(inner_values, 0) ** 0.5) @ inner_vectors.T
-    matrix = inverse @ inner @ inverse
-    return matrix, target.mean - matrix @ source.mean
+    return inverse @ inner @ inverse

@@ -11,27 +11,29 @@ import numpy as np
 from npdg import scores
 from npdg.distributions import Samples
 from npdg.pair import Pair
+from npdg.trained_map import TrainedMap
 
 Score = dict[str, float | None]
-Evaluation = Callable[[Any], np.ndarray]
 
 
 class Jury:
-    """`n` points of ρ₀, two samples of ρ₁ of the same size, and points where the true map is known, if it is."""
+    """`n` points of ρ₀, two samples of ρ₁ of the same size, and points where the true map is known, if it is.
+
+    The Monge–Ampère equation is looked at in `densities` points, where T must minimise ½|x − y|² + φ(y); 0: nowhere.
+    """
 
     def __init__(self, pair: Pair, n: int, seed: int, *, densities: int):
-        self.pair = pair
+        self.pair, self.densities = pair, densities
+        self._equation: Callable[..., Any] | None = None
         first, second, third = jax.random.split(jax.random.key(seed), 3)
         x, y, z = (
             np.asarray(measure.sample(key, n).x)
             for measure, key in ((pair.source, first), (pair.target, second), (pair.target, third))
         )
-        if isinstance(pair.target, Samples) and n > len(pair.target.points) // 2:
-            # Two draws of all its points would be the same: the floor is that of its two halves.
+        if isinstance(pair.target, Samples):  # two draws would have points in common: the floor is that of its halves
             y, z = np.array_split(pair.target.points[: len(pair.target.points) // 2 * 2], 2)
         n = min(len(x), len(y), len(z))
         self.x, self.y, self.z = x[:n], y[:n], z[:n]
-        self.densities = densities
         self.truth = None if pair.truth is None else pair.truth(n)
 
     @cached_property
@@ -42,23 +44,15 @@ class Jury:
             "energy_distance_floor": scores.energy_distance(self.z, self.y),
         }
 
-    @cached_property
-    def _residual(self) -> Callable[..., Any] | None:
-        return scores.monge_ampere(self.pair.source, self.pair.target)
-
-    def judge(self, carry: Evaluation, potential: Evaluation, phi: Any) -> Score:
-        """Every figure of a map `carry` with its potential, whose field is `phi`."""
-        pushed = carry(self.x)
+    def judge(self, trained: TrainedMap) -> Score:
+        """Every figure of a map with its potential."""
+        pushed = trained.map(self.x)
         cost = float(np.mean(np.sum((self.x - pushed) ** 2, axis=1))) / 2
-        dual = cost + float(np.mean(potential(pushed)) - np.mean(potential(self.y)))
+        dual = cost + float(np.mean(trained.potential(pushed)) - np.mean(trained.potential(self.y)))
         errors: Score = dict.fromkeys(("map_l2", "uvp", "cos"))
         if self.truth is not None:
             at, images = self.truth
-            errors |= scores.map_errors(carry(at), images, at, self.pair.variance)
-        residual = None
-        if self._residual is not None:
-            points = (jnp.asarray(side[: self.densities]) for side in (self.x, pushed))
-            residual = float(self._residual(phi, *points))
+            errors |= scores.map_errors(trained.map(at), images, at, self.pair.variance)
         return {
             **errors,
             "distance": (2 * cost) ** 0.5,
@@ -67,6 +61,16 @@ class Jury:
             "gap": cost - dual,
             "sliced_w2": scores.sliced_w2(pushed, self.y),
             "energy_distance": scores.energy_distance(pushed, self.y),
-            "monge_ampere": residual,
+            "monge_ampere": self._residual(trained, pushed),
             **self.floors,
         }
+
+    def _residual(self, trained: TrainedMap, pushed: np.ndarray) -> float | None:
+        """The residual of the Monge–Ampère equation in the coordinates of φ: it is the same there."""
+        if self._equation is None:
+            self._equation = scores.monge_ampere(trained.units.inside(self.pair)) if self.densities else None
+        if self._equation is None:
+            return None
+        units, some = trained.units, slice(self.densities)
+        x, y = (self.x[some] - units.source) / units.scale, (pushed[some] - units.target) / units.scale
+        return float(self._equation(trained.fields["phi"], jnp.asarray(x), jnp.asarray(y)))

@@ -101,7 +101,8 @@ def time_steps(
     hooks: Hooks,
     reached: Reached | None = None,
 ) -> Iterator[tuple[TimeStep, State]]:
-    """The fit of the start (number 0), then one step after another; ends early when one diverges or is interrupted.
+    """The fit of the start (number 0), then one step after another; ends early when one diverges or is interrupted, or
+    when no seconds are left for the next.
 
     With `reached`, from the step after that on. `error(number, u)` is recorded as steps go on; nothing here looks at
     it.
@@ -115,7 +116,7 @@ def time_steps(
     if reached is None:
         fit = _fit(evolution, settings, seed, limits, _evaluate(error, 0), hooks)
         fitted, u = _report(0, 0.0, fit), fit.state.fields["u"]
-        reached = Reached(0, first_state(recipe_after(0)[0], seed, u), fitted.seconds, fit.rollbacks)
+        reached = Reached(0, first_state(recipe_after(fit.rollbacks)[0], seed, u), fitted.seconds, fit.rollbacks)
         yield fitted, reached.state
         if not fitted.complete:
             return
@@ -129,11 +130,13 @@ def time_steps(
         state = State(state.fields, rules, jax.random.fold_in(key, number), jnp.zeros((), int))
         # What earlier steps left of the seconds is for all that are still to come.
         left = None if limits.seconds is None else (limits.seconds - spent) / (evolution.steps - number + 1)
+        if left is not None and left <= 0:
+            return
         before = Outcome(state, "steps", program=program, rollbacks=rollbacks)
         evaluate, within = _evaluate(error, number), replace(limits, seconds=left)
         outcome = _solve(recipe, recipe_after, before, within, evaluate, _named(hooks, f"time step {number}"))
         program, state, spent = outcome.program, outcome.state, spent + outcome.seconds
-        if outcome.rollbacks > rollbacks:  # the steps to come are as careful
+        if outcome.rollbacks > rollbacks:  # the program is another now
             rollbacks = outcome.rollbacks
             recipe, _ = recipe_after(rollbacks)
         step = _report(number, float(time), outcome)

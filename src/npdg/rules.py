@@ -196,7 +196,16 @@ class Heading(NamedTuple):
     whole: Array
 
 
-def annealed(tau: float, settling: float, reach: float, damping: float, iterations: int, *, keep: float = 0.9) -> Rule:
+def annealed(
+    tau: float,
+    settling: float,
+    reach: float,
+    damping: float,
+    iterations: int,
+    *,
+    rtol: float = 1e-3,
+    keep: float = 0.9,
+) -> Rule:
     """The natural gradient against noise: step k is τ/(1 + k/settling), and never longer than `reach` in the metric.
 
     The last direction d tells signal from noise, by the gradients g of its own samples and h of fresh ones: h·d/g·d,
@@ -217,7 +226,7 @@ def annealed(tau: float, settling: float, reach: float, damping: float, iteratio
         vector, build = split(view.field)
         product = view.gram().product
         remembered = keep * state.direction
-        solved = cg(1e-3, iterations)(product, view.gradient - product(remembered), shift=damping)
+        solved = cg(rtol, iterations)(product, view.gradient - product(remembered), shift=damping)
         direction = remembered + solved.x
         slope = jnp.sqrt(jnp.abs(jnp.vdot(view.gradient, direction)))
         known = jnp.isfinite(state.slope)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from npdg.distributions import Distribution
+from npdg.pair import Pair
 
 DIRECTIONS, PAIRS = 128, 2048  # of the sliced distance; points of the energy distance
 
@@ -45,13 +45,13 @@ def mode_masses(points: np.ndarray, means: np.ndarray) -> np.ndarray:
     return np.bincount(nearest, minlength=len(means)) / len(points)
 
 
-def monge_ampere(source: Distribution, target: Distribution) -> Callable[..., Array] | None:
+def monge_ampere(pair: Pair) -> Callable[..., Array] | None:
     """A function of φ, points and their images: the root mean square of log ρ₁(T) + log det ∇T − log ρ₀; None where a
     density is not known.
 
     Where T(x) minimises ½|x − y|² + φ(y), its derivative is (I + D²φ(T))⁻¹.
     """
-    origin = jnp.zeros(source.dim)
+    source, target, origin = pair.source, pair.target, jnp.zeros(pair.dim)
     if source.log_density(origin) is None or target.log_density(origin) is None:
         return None
 

@@ -16,7 +16,7 @@ def parameters(dim: int, width: int, depth: int, last_bias: bool) -> int:
     return count if last_bias else count - 1
 
 
-def shape(settings: Settings) -> str:
+def shape(settings: Settings | TransportSettings) -> str:
     """A network in words."""
     squares = " and squares" if settings.squares else ""
     return f"{settings.activation}{squares}, width {settings.width}, depth {settings.depth}"
@@ -25,9 +25,11 @@ def shape(settings: Settings) -> str:
 def estimate(method: str, settings: Settings | TransportSettings, dim: int) -> dict[str, str]:
     """Parameters of each network, and roughly how much memory a step needs."""
     if isinstance(settings, TransportSettings):
-        return _transport_estimate(settings, dim)
-    counts = {"u": parameters(dim, settings.width, settings.depth, settings.last_bias)}
-    if settings.dual == "network":
+        potential = parameters(dim, settings.width, settings.depth, False)
+        counts = {"T": potential + (dim - 1) * settings.width + dim, "φ": potential}
+    else:
+        counts = {"u": parameters(dim, settings.width, settings.depth, settings.last_bias)}
+    if isinstance(settings, Settings) and settings.dual == "network":
         counts["φ"] = parameters(dim, settings.width, settings.depth, True)
         if method != "wan":
             counts["ψ"] = parameters(dim, settings.psi_width, settings.depth, False)
@@ -37,19 +39,12 @@ def estimate(method: str, settings: Settings | TransportSettings, dim: int) -> d
     }
 
 
-def _transport_estimate(settings: TransportSettings, dim: int) -> dict[str, str]:
-    """The same for a map and a potential."""
-    potential = parameters(dim, settings.width, settings.depth, False)
-    the_map = parameters(dim, settings.width, settings.depth, False) + (dim - 1) * settings.width + dim
-    hidden = settings.width * max(settings.depth - 1, 1)
-    # The refinement linearises ∇φ at every point of the source: about sixteen numbers per unit and point.
-    size = 16 * hidden * (settings.n_interior + settings.n_metric) * BYTES[settings.precision]
-    return {"parameters": f"T {the_map}, φ {potential}", "memory": f"about {size / 2**20:.0f} MB"}
-
-
-def memory(settings: Settings, dim: int) -> int:
+def memory(settings: Settings | TransportSettings, dim: int) -> int:
     """Bytes of the largest intermediate results of a step."""
     hidden = settings.width * max(settings.depth - 1, 1)
+    if isinstance(settings, TransportSettings):
+        # The refinement linearises ∇φ at every point of the source: about sixteen numbers per unit and point.
+        return 16 * hidden * (settings.n_interior + settings.n_metric) * BYTES[settings.precision]
     if settings.solver == "dense":
         # A Jacobian of one row a residual and 1 + d a boundary point, and a few copies of the matrix.
         size = parameters(dim, settings.width, settings.depth, True)
@@ -64,7 +59,7 @@ def memory(settings: Settings, dim: int) -> int:
     return (solver + strong) * BYTES[settings.precision]
 
 
-def check_memory(settings: Settings, dim: int) -> None:
+def check_memory(settings: Settings | TransportSettings, dim: int) -> None:
     """Refuse a run that this machine cannot hold, before it is killed for it."""
     needed, there = memory(settings, dim), os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > there:

@@ -96,11 +96,20 @@ class Trajectory:
     def stop_reason(self) -> str:
         """done, or why the march ended before its last time."""
         last = self.steps[-1]
-        return "done" if last.complete else last.stop_reason
+        if not last.complete:
+            return last.stop_reason
+        return "done" if last.number == self.evolution.steps else "seconds"
 
     @property
     def detail(self) -> str:
-        return self.steps[-1].detail
+        """What happened on the way: roll-backs, the fault of the last step, or where the seconds were used up."""
+        told, last = [], self.steps[-1]
+        for before, step in zip([None, *self.steps], self.steps, strict=False):
+            if step.detail and (step is last or step.rollbacks > (before.rollbacks if before else 0)):
+                told.append(f"time step {step.number}: {step.detail}")
+        if self.stop_reason == "seconds":
+            told.append(f"the seconds were used up at t = {last.time:g}; give more, or fewer time steps")
+        return "; ".join(told)
 
     @property
     def precision(self) -> str:
@@ -155,9 +164,9 @@ def march(
     """March an `Evolution` by implicit Euler and return a `Trajectory` with the solutions at `times` (all by default).
 
     A time step ends when its residual is below `tolerance`, when that no longer falls, after `steps` training steps,
-    or with its part of the training `seconds`, if given. A march that diverges goes back and on more carefully up to
-    `rollbacks` times; then it ends there, with a warning. After every time step every callback is called as
-    `callback(number, step)`.
+    or with its part of the training `seconds`, if given; where none are left, the march ends. One that diverges goes
+    back and on more carefully up to `rollbacks` times; then it ends there, with a warning. After every time step every
+    callback is called as `callback(number, step)`.
     """
     if not isinstance(evolution, Evolution):
         raise InputError(f"evolution: {type(evolution).__name__} is not allowed; give an npdg.Evolution.")

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from npdg.distributions import Distribution, bures, independent, matched
+from npdg.distributions import Distribution, bures_matrix, independent, matched
 from npdg.fields import MLP, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.monge import monge
 from npdg.formulations.search import Search
@@ -19,19 +19,22 @@ from npdg.pair import Pair
 from npdg.rules import Rule, annealed, by_products, levenberg, natural, plain
 from npdg.saddle import Fields
 from npdg.transport_settings import TransportSettings
+from npdg.units import Units
 
 FINAL_ROUNDS, FINAL_PROBES = 10, 3  # of the search in the map that is handed out
+FLATTEST = 1e-3  # a width, relative to others, that counts as none
 NEARBY = 0.5  # standard deviations of the source, between a point and its probes
 ACTIVATIONS = {"tanh": Tanh, "softplus": Softplus, "prelu": PReLU, "sine": Sine}
 
 
 def transport_recipe(pair: Pair, method: str, settings: TransportSettings) -> Recipe:
     """All that a run of one method on one pair of measures needs."""
+    whole, pair = pair, units_of(pair, settings).inside(pair)
     scale = float(np.sqrt(np.trace(pair.source.covariance) + np.trace(pair.target.covariance)))
     source, target = (_drawn(settings)(measure) for measure in (pair.source, pair.target))
     return Recipe(
-        saddle=monge(source, target, metric=settings.metric, search=search(pair, settings)),
-        start=lambda key: start(pair, settings, key),
+        saddle=monge(source, target, metric=settings.metric, search=search(whole, settings)),
+        start=lambda key: start(whole, settings, key),
         rules=RULES[method](settings, scale),
         sizes={
             "source": settings.n_interior,
@@ -44,11 +47,19 @@ def transport_recipe(pair: Pair, method: str, settings: TransportSettings) -> Re
     )
 
 
+def units_of(pair: Pair, settings: TransportSettings) -> Units:
+    """The coordinates that T and φ are trained in."""
+    if settings.scaled:
+        return Units.of(pair, translate=settings.translate)
+    return Units(1.0, np.zeros(pair.dim), np.zeros(pair.dim))
+
+
 def search(pair: Pair, settings: TransportSettings, *, final: bool = False) -> Search | None:
     """How the map is improved in training, or in the end, if it is."""
     if settings.refine == 0:
         return None
-    width = tuple(float(s) for s in NEARBY * np.sqrt(np.diag(pair.source.covariance)))
+    deviations = np.sqrt(np.diag(pair.source.covariance)) / units_of(pair, settings).scale
+    width = tuple(float(s) for s in NEARBY * deviations)
     if final:
         return Search(FINAL_ROUNDS, FINAL_PROBES if settings.probes else 0, width)
     return Search(settings.refine, settings.probes, width)
@@ -56,6 +67,7 @@ def search(pair: Pair, settings: TransportSettings, *, final: bool = False) -> S
 
 def start(pair: Pair, settings: TransportSettings, key: Array) -> Fields:
     """T and φ before training; also the template into which saved ones are read."""
+    pair = units_of(pair, settings).inside(pair)
     map_key, potential_key = jax.random.split(key)
     dim, activation = pair.dim, ACTIVATIONS[settings.activation]()
     shape = {"activation": activation, "width": settings.width, "depth": settings.depth}
@@ -72,10 +84,22 @@ def start(pair: Pair, settings: TransportSettings, key: Array) -> Fields:
 
 
 def affine_start(pair: Pair, settings: TransportSettings) -> tuple[np.ndarray, np.ndarray]:
-    """The map that training starts from: the best affine one, a shift, or the identity."""
+    """The map that training starts from, in its own units: the best affine one, a shift, or the identity."""
     if settings.affine:
-        return bures(pair.source, pair.target)
+        matrix = _stretch(pair.source.covariance, pair.target.covariance)
+        return matrix, pair.target.mean - matrix @ pair.source.mean
     return np.eye(pair.dim), (pair.target.mean - pair.source.mean) * settings.translate
+
+
+def _stretch(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The matrix of the best affine map, with bounds where one of the measures is flat."""
+    values, vectors = np.linalg.eigh(source)
+    flat = vectors[:, values <= FLATTEST**2 * max(values[-1], 1e-300)]
+    along = flat @ flat.T  # where the source has no width to stretch: there the map is to be the identity
+    width = (np.trace(source) + np.trace(target) or 1.0) * along
+    matrix = bures_matrix(source + along @ target @ along + width, target + width)
+    factors, axes = np.linalg.eigh((matrix + matrix.T) / 2)
+    return (axes * np.maximum(factors, FLATTEST)) @ axes.T
 
 
 def _drawn(settings: TransportSettings) -> Callable[[Distribution], Measure]:
@@ -98,6 +122,7 @@ def _natural(settings: TransportSettings, scale: float) -> dict[str, Rule]:
             settling=settings.settling,
             reach=settings.reach * scale,
             damping=settings.damping,
+            rtol=settings.minres_rtol / 10,  # what φ is wrong by, T learns
             iterations=settings.minres_max,
         ),
         "T": levenberg(settings.tau_u, solve),

@@ -16,6 +16,8 @@ class TransportSettings(BaseModel):
 
     Step k of φ is τ/(1 + k/settling), at most `reach` times √(tr Σ₀ + tr Σ₁) long; without `settling` it is τ.
 
+    `scaled`: T and φ see points centred, and divided by a common factor where their spread is far from 1.
+
     `affine`, `translate`, `residual`, `matched` and `refine` are the aids: start from the best affine map, or from a
     shift; T = x + network; samples with the exact first two moments; T improved by so many Newton steps down
     ½|x − y|² + φ(y), also from T at as many points near x as there are `probes`.
@@ -45,6 +47,7 @@ class TransportSettings(BaseModel):
     damping: NonNegative = 1e-3
     refine: Annotated[int, Field(ge=0, le=100, description="a whole number from 0 to 100")] = 3
     probes: Annotated[int, Field(ge=0, le=100, description="a whole number from 0 to 100")] = 1
+    scaled: Annotated[bool, Field(description="true or false")] = True
     affine: Annotated[bool, Field(description="true or false")] = True
     translate: Annotated[bool, Field(description="true or false")] = True
     residual: Annotated[bool, Field(description="true or false")] = True
@@ -69,6 +72,7 @@ _PAPER: dict[str, Any] = {
     "settling": 0.0,
     "damping": 0.0,
     "refine": 0,
+    "scaled": False,
     "affine": False,
     "translate": False,
     "residual": False,

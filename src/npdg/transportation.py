@@ -3,29 +3,26 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from npdg import scores
 from npdg.distributions import GaussianMixture
-from npdg.errors import InputError
-from npdg.formulations.search import Search
 from npdg.hooks import KEEP_NOTHING, Hooks, Keep
 from npdg.jury import Jury, Score
 from npdg.loop import Outcome, Recipe, Record, initial
 from npdg.pair import Map, Pair
 from npdg.rollback import careful, check_rollbacks, go_on, in_words
 from npdg.saddle import Fields
+from npdg.sizes import check_memory
 from npdg.solution import call_all, check_budget
 from npdg.stages import precision
 from npdg.stopping import read_until, transport_rule
-from npdg.transport_recipe import search, transport_recipe
+from npdg.trained_map import TrainedMap
+from npdg.transport_recipe import transport_recipe
 from npdg.transport_settings import TransportSettings, choose_transport
 
 TEST_POINTS, LIVE_POINTS = 2**14, 2048
@@ -52,31 +49,19 @@ class TransportSolution:
 
     def map(self, x: Any) -> np.ndarray:
         """T at the points `x (n, d)`, or at one point `(d,)`."""
-        return self._evaluate(_maps, x)
+        return self._trained.map(x)
 
     def potential(self, y: Any) -> np.ndarray:
         """φ at the points `y (n, d)`, or at one point `(d,)`."""
-        return self._evaluate(_potentials, y)
+        return self._trained.potential(y)
 
     def inverse(self, y: Any) -> np.ndarray:
         """The inverse map y + ∇φ(y)."""
-        return self._evaluate(_inverses, y)
+        return self._trained.inverse(y)
 
-    def _evaluate(self, function: Callable[[Fields, Array, Search | None], Array], x: Any) -> np.ndarray:
-        points = np.asarray(x, dtype=self.precision)
-        if points.ndim not in (1, 2) or points.shape[-1] != self.pair.dim:
-            raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.pair.dim}).")
-        rows = np.atleast_2d(points)
-        # In blocks of one size, so that one program serves any number of points.
-        padded = np.pad(rows, ((0, -len(rows) % LIVE_POINTS), (0, 0)), mode="edge") if len(rows) else rows
-        final = search(self.pair, self.settings, final=True)
-        with precision(self.precision):
-            blocks = [
-                np.asarray(function(self.fields, jnp.asarray(padded[start : start + LIVE_POINTS]), final))
-                for start in range(0, max(len(rows), 1), LIVE_POINTS)
-            ]
-        values = np.concatenate(blocks)[: len(rows)]
-        return values[0] if points.ndim == 1 else values
+    @property
+    def _trained(self) -> TrainedMap:
+        return TrainedMap(self.pair, self.settings, self.fields)
 
     @property
     def precision(self) -> str:
@@ -94,8 +79,7 @@ class TransportSolution:
         """
         pair = self.pair if true_map is None else Pair(self.pair.source, self.pair.target, true_map)
         with precision(self.precision):
-            jury = Jury(pair, n, seed, densities=DENSITIES)
-            score = jury.judge(self.map, self.potential, self.fields["phi"])
+            score = Jury(pair, n, seed, densities=DENSITIES if self.settings.refine else 0).judge(self._trained)
         return {**score, "mode_mass": self._mode_mass()}
 
     def _mode_mass(self) -> float | None:
@@ -186,6 +170,7 @@ def carry(
     check_budget(seconds, steps, seed)
     check_rollbacks(rollbacks)
     chosen = choose_transport(pair.name, pair.dim, method, preset, settings)
+    check_memory(chosen, pair.dim)
     rule = None if until is None else transport_rule(read_until(until), exact=pair.truth is not None)
     if seconds is None and steps is None:
         seconds = 60.0
@@ -233,33 +218,12 @@ def carry(
     )
 
 
-# Compiled once for all solutions of the same networks.
-@partial(jax.jit, static_argnums=2)
-def _maps(fields: Fields, x: Array, search: Search | None) -> Array:
-    T, phi = fields["T"], fields["phi"]
-    return jax.vmap(T if search is None else lambda p: search(T, phi, p))(x)
-
-
-@partial(jax.jit, static_argnums=2)
-def _potentials(fields: Fields, y: Array, search: Search | None) -> Array:
-    return jax.vmap(fields["phi"])(y)
-
-
-@partial(jax.jit, static_argnums=2)
-def _inverses(fields: Fields, y: Array, search: Search | None) -> Array:
-    return jax.vmap(lambda p: p + jax.grad(fields["phi"])(p))(y)
-
-
 def meter(pair: Pair, settings: TransportSettings) -> Callable[[Fields], dict[str, float]]:
     """A function of T and φ that judges the map on a few thousand points."""
-    jury, final = Jury(pair, LIVE_POINTS, 2, densities=LIVE_DENSITIES), search(pair, settings, final=True)
+    jury = Jury(pair, LIVE_POINTS, 2, densities=LIVE_DENSITIES if settings.refine else 0)
 
     def evaluate(fields: Fields) -> dict[str, float]:
-        score = jury.judge(
-            lambda x: np.asarray(_maps(fields, jnp.asarray(x), final)),
-            lambda y: np.asarray(_potentials(fields, jnp.asarray(y), final)),
-            fields["phi"],
-        )
+        score = jury.judge(TrainedMap(pair, settings, fields))
         return {key: value for key, value in score.items() if value is not None}
 
     return evaluate

@@ -1,6 +1,5 @@
 """What every reproduction works with: a directory, a scale, and races whose results are kept."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.console import Console
 from npdg.pair import Pair
 from npdg.pde import PDE
 from npdg.runs import race, store
+from npdg.runs.files import write_json
 from npdg.runs.race import TITLES, Entry, Lap
 
 # What the quick scale changes in the paper's networks and samples, so that a step takes milliseconds.
@@ -78,4 +78,4 @@ class Desk:
     def close(self) -> None:
         """Write what was said, and the machine it was said on."""
         (self.directory / "summary.txt").write_text("\n".join(self.lines) + "\n")
-        (self.directory / store.ENVIRONMENT).write_text(json.dumps(store.environment(), indent=2) + "\n")
+        write_json(self.directory / store.ENVIRONMENT, store.environment())

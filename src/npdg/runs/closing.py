@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npdg.runs import plots, report, time_plots, timing, transport_plots
+from npdg.runs.files import write_json
 from npdg.runs.grids import slices_in_time, slices_of
 from npdg.runs.reading import FIGURES, NOTES, SLICES, Run, read_run
 from npdg.runs.saved import open_saved
@@ -44,14 +44,14 @@ def close(directory: Path, solved: Solution | Trajectory | TransportSolution) ->
 
 
 def finish(directory: Path, notes: dict[str, Any]) -> Path:
-    """Add to the notes (`timing`, and `formulas` if the equation has its own), and write the page."""
+    """Add to the notes, and write the page."""
     _note(directory, notes)
     return report.write(read_run(directory))
 
 
 def _note(directory: Path, notes: dict[str, Any]) -> None:
     known = read_run(directory).notes
-    (directory / NOTES).write_text(json.dumps({**known, **notes}, indent=2) + "\n")
+    write_json(directory / NOTES, {**known, **notes})
 
 
 def completed(run: Run) -> Run:

@@ -1,6 +1,5 @@
 """`npdg compare`: methods one after another on the same equation, clock and machine."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +14,10 @@ from npdg.presets import choose
 from npdg.runs import race, store
 from npdg.runs.config import Request, Target
 from npdg.runs.execute import build
+from npdg.runs.files import write_json
 from npdg.runs.race import ACCURACIES, TITLES, Entry, Lap
-from npdg.settings import METHODS
+from npdg.settings import METHODS, Settings
+from npdg.sizes import check_memory
 from npdg.transport_settings import choose_transport
 
 
@@ -60,8 +61,8 @@ def compare(
         "run_dir": str(directory),
         "methods": {label: race.summary(group) for label, group in race.grouped(laps).items()},
     }
-    (directory / "compare.json").write_text(json.dumps(result, indent=2) + "\n")
-    (directory / store.ENVIRONMENT).write_text(json.dumps(store.environment(), indent=2) + "\n")
+    write_json(directory / "compare.json", result)
+    write_json(directory / store.ENVIRONMENT, store.environment())
     race.write_csv(directory / "curves.csv", race.rows(laps))
     race.figure(laps, f"{problem.name}, {problem.dim} dimensions").savefig(directory / "curves.png", dpi=120)
     return result
@@ -94,22 +95,26 @@ def table(result: dict[str, Any]) -> Table:
 
 def _able(problem: PDE | Pair, request: Request) -> list[str]:
     """Every method that takes this problem."""
-    able = []
+    able, complaints = [], []
     for name in METHODS:
         try:
             _check(problem, Entry(name, name, request.preset, request.settings))
-        except InputError:
-            continue
-        able.append(name)
+        except InputError as complaint:
+            complaints.append(complaint)
+        else:
+            able.append(name)
+    if not able:
+        raise complaints[0]
     return able
 
 
 def _check(problem: PDE | Pair, entry: Entry) -> None:
     asked = (problem.name, problem.dim, entry.method, entry.preset, entry.settings)
-    if isinstance(problem, Pair):
-        choose_transport(*asked)
-    else:
-        recipe(problem, entry.method, choose(*asked))
+    chosen = choose_transport(*asked) if isinstance(problem, Pair) else choose(*asked)
+    check_memory(chosen, problem.dim)
+    if isinstance(chosen, Settings):
+        assert isinstance(problem, PDE)
+        recipe(problem, entry.method, chosen)
 
 
 def _line(lap: Lap) -> str:

@@ -90,6 +90,8 @@ def read_request(
     target = read_target(request.problem, request.dim, {**tables["options"], **own})
     if target.file is not None and "problem" not in given:
         check_file(request)
+    if target.samples is not None and request.sha256 is not None:
+        check_samples(target.samples, request.sha256)
     for key in tables["options"]:
         if key not in target.options:
             raise unknown("option", key, target.options)
@@ -151,6 +153,20 @@ def check_file(request: Request) -> None:
         )
 
 
+def check_samples(paths: tuple[Path, Path], sha256: str) -> None:
+    """Refuse files of samples that are not those that a configuration was written with."""
+    names = " or ".join(repr(str(path)) for path in paths)
+    try:
+        same = digest(*paths) == sha256
+    except OSError as error:
+        raise InputError(f"problem: {error.filename!r} cannot be read: {error.strerror}; restore it.") from None
+    if not same:
+        raise InputError(
+            f"problem: {names} has changed since this configuration was written; restore it, or start anew with "
+            "npdg transport."
+        )
+
+
 def digest(*paths: Path) -> str:
     """The SHA-256 of a file, or of several one after another."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
@@ -158,9 +174,8 @@ def digest(*paths: Path) -> str:
 
 def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> Target:
     """Find a problem by name or by file; a file is only looked for, not run. A comma stands between two of samples."""
-    files = problem.split(",")
-    if len(files) == 2 and all(Path(file).suffix.lower() in SAMPLES for file in files):
-        return Target(None, None, None, {}, (Path(files[0]), Path(files[1])))
+    if (files := _two_files(problem)) is not None:
+        return Target(None, None, None, {}, files)
     if ".py" not in problem:
         card = find(problem)
         options, _ = card.take_options(assignments)
@@ -171,6 +186,15 @@ def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> T
     if not Path(path).is_file():
         raise InputError(f"problem: the file {path!r} does not exist; give FILE.py:NAME or one of {', '.join(CARDS)}.")
     return Target(None, (Path(path), name), dim, {})
+
+
+def _two_files(text: str) -> tuple[Path, Path] | None:
+    """Two files of samples with a comma between, which their names may hold as well."""
+    commas = [k for k, letter in enumerate(text) if letter == ","]
+    splits = [(Path(text[:k]), Path(text[k + 1 :])) for k in commas]
+    splits = [files for files in splits if all(file.suffix.lower() in SAMPLES for file in files)]
+    there = [files for files in splits if all(file.is_file() for file in files)]
+    return (there or splits or [None])[0]
 
 
 def _assignment(text: str) -> tuple[str, Any]:

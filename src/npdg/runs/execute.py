@@ -29,6 +29,7 @@ from npdg.runs.signals import EXIT_CODES
 from npdg.runs.snapshots import keep_march, keep_run
 from npdg.runs.tracking import Tracker, trackers
 from npdg.settings import Settings
+from npdg.sizes import check_memory
 from npdg.solution import solve as solve_pde
 from npdg.stopping import read_until, stopping_rule, transport_rule
 from npdg.trajectory import march, marching_settings
@@ -130,17 +131,27 @@ def _options(request: Request, problem: Problem) -> Sequence[Settings | Transpor
         if request.until is not None:
             raise InputError("until: a march ends at its last time; set tolerance=1e-4, say, for each of its steps.")
         settings = marching_settings(problem, request.method, request.preset, request.settings)
+        check_memory(settings, problem.dim)
         recipe(implicit_step(problem), request.method, settings)
         return [settings]
     if isinstance(problem, Pair):
         if request.until is not None:
             transport_rule(read_until(request.until), exact=problem.truth is not None)
-        return [choose_transport(problem.name, problem.dim, request.method, request.preset, request.settings)]
+        chosen = choose_transport(problem.name, problem.dim, request.method, request.preset, request.settings)
+        check_memory(chosen, problem.dim)
+        return [chosen]
     if request.until is not None:
         stopping_rule(read_until(request.until), request.method, exact=problem.exact is not None)
     options = candidates(problem.name, problem.dim, request.method, request.preset, request.settings)
+    for option in options:
+        check_memory(option, problem.dim)
     recipe(problem, request.method, options[0])
     return options
+
+
+def settings_of(request: Request, target: Target) -> Sequence[Settings | TransportSettings]:
+    """The settings that a run may use, with those that come from the problem itself."""
+    return _options(request, build(target)[0])
 
 
 def _carry_out(where: Place, settings: Settings | TransportSettings, scene: Scene) -> dict[str, Any]:

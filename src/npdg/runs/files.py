@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +23,20 @@ def write_whole(path: Path, data: bytes | str) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """The same for an object of JSON."""
+    write_whole(path, json.dumps(plain(data), indent=2, allow_nan=False) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """The same with None for every NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def append_rows(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:

@@ -39,6 +39,10 @@ class Run:
         return "time" in self.columns
 
     @property
+    def transported(self) -> bool:
+        return "map_l2" in self.result or "sliced_w2" in self.columns
+
+    @property
     def finished(self) -> bool:
         return bool(self.result)
 

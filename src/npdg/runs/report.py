@@ -9,6 +9,8 @@ from typing import Any
 
 from npdg.errors import InputError
 from npdg.problems import CARDS
+from npdg.problems.transport import formulas as transport_formulas
+from npdg.runs.files import write_whole
 from npdg.runs.mathml import mathml
 from npdg.runs.page import Bars, Code, Page, Part, Section, Table
 from npdg.runs.quantities import KRYLOV, LABELS, PROGRESS, charts, compared, measured
@@ -21,15 +23,14 @@ REPORT = "report.html"
 def write(run: Run) -> Path:
     """(Re)write the page of a run in its directory."""
     path = run.directory / REPORT
-    path.write_text(page_of(run).html(), "utf-8")
+    write_whole(path, page_of(run).html())
     return path
 
 
 def incomplete(run: Run) -> bool:
     """Whether slices or timing are missing that can be made from the saved solution."""
-    card = CARDS.get(run.run["problem"])
-    ours = card is not None and card.kind in ("equation", "evolution")
-    return run.finished and ours and (run.slices is None or "timing" not in run.notes)
+    missing = "timing" not in run.notes or (run.slices is None and not run.transported)
+    return run.finished and run.run["problem"] in CARDS and missing
 
 
 def page_of(run: Run) -> Page:
@@ -142,17 +143,17 @@ def _subtitle(run: Run) -> str:
 
 
 def _equations(run: Run) -> list[str]:
-    """The lines of the equation: the run's own, those of its card, in words, or the general form."""
-    card, own = CARDS.get(run.run["problem"]), run.notes.get("formulas")
+    """The lines of the equation: those of its card, in words, or the general form."""
+    card = CARDS.get(run.run["problem"])
     try:
-        if isinstance(own, list):
-            return [mathml(str(line)) for line in own]
         if card is not None and card.formulas is not None:
             return [mathml(line) for line in card.formulas(run.run["dim"], **run.options)]
     except (TypeError, KeyError, ValueError) as error:
-        raise InputError(f"run: {run.directory} is damaged: its options or formulas do not fit: {error}.") from None
+        raise InputError(f"run: {run.directory} is damaged: its options do not fit: {error}.") from None
     if card is not None:
         return [f'<span class="words">{html.escape(card.equation)}</span>']
+    if run.transported:
+        return [mathml(line) for line in transport_formulas(run.run["dim"])]
     left = r"\frac{∂u}{∂t} " if run.marched else ""
     return [mathml(rf"{left}-\div \, \flux(u) + \reaction(u) = \source")]
 

@@ -16,23 +16,24 @@ def read_run(directory: Path, seconds: str | None, steps: str | None) -> tuple[R
     if not (directory / CONFIG).is_file():
         raise InputError(f"run: {str(directory)!r} holds no run to go on with: {CONFIG} is missing.")
     request, target = read_request({"seconds": seconds, "steps": steps}, [], None, directory / CONFIG)
-    march = target.card is not None and target.card.kind == "evolution"
+    result = _result(directory)
+    march = (target.card is not None and target.card.kind == "evolution") or "time_steps" in (result or {})
     if march and steps is not None:
         raise InputError("steps: a march goes on to its last time as it began; leave --steps out.")
-    result = _result(directory)
     if result is None or result["stop_reason"] in OPEN_ENDS:
         return request, target
     ended = f"run: {str(directory)!r} has ended (stopped by {result['stop_reason']} after {result['steps']} steps, "
     ended += f"{result['seconds']:.1f} s)"
-    if "time_steps" in result:
-        raise InputError(f"{ended}; a march that has ended does not go on.")
     if result["stop_reason"] == "diverged":
         raise InputError(f"{ended}; start another run with other settings, or with --rollbacks 3.")
+    if march and result["stop_reason"] != "seconds":
+        raise InputError(f"{ended}; a march that has ended does not go on.")
     more = (request.steps is not None and request.steps > result["steps"]) or (
         request.seconds is not None and request.seconds > result["seconds"]
     )
     if not (more and (seconds or steps)):
-        raise InputError(f"{ended}; give a larger total --steps or --seconds to go on.")
+        total = "--seconds" if march else "--steps or --seconds"
+        raise InputError(f"{ended}; give a larger total {total} to go on.")
     return request, target
 
 

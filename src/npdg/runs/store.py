@@ -21,7 +21,7 @@ from npdg.errors import InputError
 from npdg.loop import Record
 from npdg.problems import CARDS
 from npdg.runs.config import to_toml
-from npdg.runs.files import append_rows, read_rows, write_whole
+from npdg.runs.files import append_rows, plain, read_rows, write_json, write_whole
 from npdg.runs.reading import CONFIG, ENVIRONMENT, METRICS, RESULT
 from npdg.settings import Settings, parse
 from npdg.transport_settings import TransportSettings
@@ -115,17 +115,22 @@ def save(solution: Solution, path: Path) -> Path:
 def write_solution(directory: Path, solution: Solution) -> dict[str, Any]:
     """The arrays of u and the result of the run; returns the result."""
     write_arrays(directory, solution.u)
-    result = result_of(solution, directory)
-    write_whole(directory / RESULT, json.dumps(result, indent=2) + "\n")
+    result = plain(result_of(solution, directory))
+    write_json(directory / RESULT, result)
     return result
 
 
 def write_arrays(directory: Path, tree: Any) -> None:
-    """The arrays of a tree by their places in it, whole or not at all."""
+    """The arrays of a tree by their places in it."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    write_npz(directory / ARRAYS, {jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
+
+
+def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Named arrays, whole or not at all."""
     content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **{jax.tree_util.keystr(where): np.asarray(leaf) for where, leaf in leaves})
-    write_whole(directory / ARRAYS, content.getvalue())
+    np.savez(content, allow_pickle=False, **arrays)
+    write_whole(path, content.getvalue())
 
 
 def count_arrays(directory: Path, beginning: str) -> int:
@@ -175,7 +180,7 @@ def write_config(
 
 def write_environment(directory: Path, precision: str) -> None:
     """The machine and the versions that a run is about to use."""
-    write_whole(directory / ENVIRONMENT, json.dumps({**environment(), "precision": precision}, indent=2) + "\n")
+    write_json(directory / ENVIRONMENT, {**environment(), "precision": precision})
 
 
 def environment() -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from npdg.errors import InputError
 from npdg.marching import TimeStep
 from npdg.problems import CARDS
 from npdg.runs import store
-from npdg.runs.files import append_rows, read_rows, write_whole
+from npdg.runs.files import append_rows, plain, read_rows, write_json
 from npdg.settings import Settings, parse
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ COLUMNS: tuple[str, ...] = (
     "residual",
     "steps",
     "compile_seconds",
+    "rollbacks",
     "stop_reason",
 )
 
@@ -50,6 +50,7 @@ def _row(step: TimeStep) -> dict[str, Any]:
         "residual": repr(step.residual),
         "steps": step.steps,
         "compile_seconds": f"{step.compile_seconds:.6f}",
+        "rollbacks": step.rollbacks,
         "stop_reason": step.stop_reason,
     }
 
@@ -68,6 +69,7 @@ def _step(row: dict[str, str]) -> TimeStep:
         number("rmse"),
         number("energy"),
         int(row["steps"]),
+        int(row["rollbacks"]),
     )
 
 
@@ -92,8 +94,8 @@ def write_result(directory: Path, trajectory: Trajectory) -> dict[str, Any]:
     """The arrays of u at the kept times and the result of the march; returns the result."""
     arrays = {"times": trajectory.times, "fields": trajectory.fields}
     store.write_arrays(directory, arrays)
-    result = result_of(trajectory, directory)
-    write_whole(directory / store.RESULT, json.dumps(result, indent=2) + "\n")
+    result = plain(result_of(trajectory, directory))
+    write_json(directory / store.RESULT, result)
     return result
 
 

@@ -72,15 +72,24 @@ def samples(solution: TransportSolution) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_density(axes: Any, points: np.ndarray, plane: tuple[int, int], box: np.ndarray, title: str) -> None:
-    """A kernel density estimate in a plane."""
+    """A kernel density estimate in a plane; the points themselves if they are on a line."""
     from scipy.stats import gaussian_kde
 
+    shown = _finite(points)[:, list(plane)].T
     grid = [np.linspace(low, high, GRID) for low, high in box]
     mesh = np.stack([m.ravel() for m in np.meshgrid(*grid, indexing="ij")])
-    # Scott's bandwidth is made for one hump; a mixture has several, each narrower.
-    density = gaussian_kde(points[:, list(plane)].T, bw_method=0.12)(mesh).reshape(GRID, GRID)
-    axes.pcolormesh(*grid, density.T, shading="gouraud", cmap="viridis")
+    try:
+        # Scott's bandwidth is made for one hump; a mixture has several, each narrower.
+        density = gaussian_kde(shown, bw_method=0.12)(mesh).reshape(GRID, GRID)
+        axes.pcolormesh(*grid, density.T, shading="gouraud", cmap="viridis")
+    except (np.linalg.LinAlgError, ValueError):
+        axes.plot(*shown, ".", markersize=2)
     _frame(axes, plane, box, title)
+
+
+def _finite(points: np.ndarray) -> np.ndarray:
+    """Those of the points that are finite; a map that has diverged has others."""
+    return points[np.all(np.isfinite(points), axis=1)]
 
 
 def draw_map(
@@ -137,7 +146,7 @@ def _graph(solution: TransportSolution) -> Figure:
     graph.legend()
     before, after = samples(solution)
     for points, name in ((before, "$\\rho_0$"), (after, "$\\rho_1$"), (solution.map(before), "$T_\\#\\rho_0$")):
-        densities.hist(points[:, 0], bins=60, density=True, histtype="step", label=name)
+        densities.hist(_finite(points)[:, 0], bins=60, density=True, histtype="step", label=name)
     densities.legend()
     return figure
 
@@ -146,7 +155,7 @@ def square(points: np.ndarray, plane: tuple[int, int]) -> np.ndarray:
     """A square around the points."""
     shown = points[:, list(plane)]
     centre = (shown.min(axis=0) + shown.max(axis=0)) / 2
-    half = 0.55 * float(np.max(shown.max(axis=0) - shown.min(axis=0)))
+    half = 0.55 * float(np.max(shown.max(axis=0) - shown.min(axis=0))) or 1.0
     return np.stack([centre - half, centre + half], axis=1)
 
 

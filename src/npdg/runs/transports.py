@@ -15,6 +15,7 @@ from npdg.errors import InputError
 from npdg.pair import Pair
 from npdg.problems import CARDS
 from npdg.runs import store
+from npdg.runs.files import plain, write_json
 from npdg.settings import parse
 from npdg.transport_recipe import start
 from npdg.transport_settings import TransportSettings
@@ -51,14 +52,14 @@ def write_samples(directory: Path, pair: Pair) -> None:
         if isinstance(measure, Samples)
     }
     if arrays:
-        np.savez(directory / SAMPLES, allow_pickle=False, **arrays)
+        store.write_npz(directory / SAMPLES, arrays)
 
 
 def write_result(directory: Path, solution: TransportSolution) -> dict[str, Any]:
     """The arrays of T and φ and the result of the run; returns the result."""
     store.write_arrays(directory, solution.fields)
-    result = result_of(solution, directory)
-    (directory / store.RESULT).write_text(json.dumps(result, indent=2) + "\n")
+    result = plain(result_of(solution, directory))
+    write_json(directory / store.RESULT, result)
     return result
 
 
