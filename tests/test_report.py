@@ -111,9 +111,10 @@ def test_a_run_that_has_not_ended_shows_how_far_it_came(tmp_path):
     assert "tau_u" in (directory / "report.html").read_text()
 
 
-def test_a_run_may_bring_its_own_formulas_and_pictures(tmp_path):
+def test_a_map_of_ones_own_measures_shows_its_saddle_and_its_pictures(tmp_path):
     directory = solved_run(tmp_path / "run", problem="ot-of-mine", dim=3)
-    (directory / "report.json").write_text(json.dumps({"formulas": [r"T_♯ ρ_0 = ρ_1"]}))
+    result = json.loads((directory / "result.json").read_text())
+    (directory / "result.json").write_text(json.dumps({**result, "map_l2": 0.1}))
     for name in ("map.png", "map.dark.png"):
         (directory / "figures" / name).write_bytes(b"\x89PNG\r\n\x1a\n")
     assert npdg("report", directory) == 0

@@ -69,7 +69,7 @@ def _step(row: dict[str, str]) -> TimeStep:
         number("rmse"),
         number("energy"),
         int(row["steps"]),
-        int(row["rollbacks"]),
+        int(row.get("rollbacks") or 0),
     )
 
 
