@@ -81,14 +81,7 @@ def solve(
     tracking.check(track or [])
     if target.card is not None:
         candidates_of(subject_of(target), request)
-
-    from npdg.runs import execute
-
-    console = Console(stderr=as_json)
-    result = execute.solve(
-        request, target, console, command=_command(), should_stop=Interrupt().reason, track=track or []
-    )
-    _end(console, result, as_json)
+    _train(request, target, track or [], as_json)
 
 
 def transport(
@@ -131,14 +124,7 @@ def transport(
     request, pair = read_request(values, set_ or [], precision)
     tracking.check(track or [])
     choose_transport("transport", 1, request.method, request.preset, request.settings)
-
-    from npdg.runs import execute
-
-    console = Console(stderr=as_json)
-    result = execute.solve(
-        request, pair, console, command=_command(), should_stop=Interrupt().reason, track=track or []
-    )
-    _end(console, result, as_json)
+    _train(request, pair, track or [], as_json)
 
 
 def resume(
@@ -159,8 +145,12 @@ def resume(
     _end(console, result, as_json)
 
 
-def _command() -> str:
-    return shlex.join(["npdg", *sys.argv[1:]])
+def _train(request: Any, target: Any, track: list[str], as_json: bool) -> None:
+    from npdg.runs import execute
+
+    console, command = Console(stderr=as_json), shlex.join(["npdg", *sys.argv[1:]])
+    result = execute.solve(request, target, console, command=command, should_stop=Interrupt().reason, track=track)
+    _end(console, result, as_json)
 
 
 def _end(console: Console, result: dict[str, Any], as_json: bool) -> None:

@@ -17,13 +17,13 @@ from npdg.evolution import Clock, Evolution, fitting, implicit_step
 from npdg.fields import Field
 from npdg.hooks import Hooks, Keep
 from npdg.loop import Outcome, Program, Recipe, Record, State, initial
-from npdg.rollback import careful, go_on, in_words
+from npdg.rollback import RecipeAfter, go_on, recipes
 from npdg.settings import Settings
 from npdg.stopping import residual
 
 Evaluate = Callable[[State], dict[str, float]]
-RecipeAfter = Callable[[int], tuple[Recipe, str]]  # so many roll-backs, with what they changed in words
 CHUNK = 4  # steps between two looks at the residual
+FIT = "natural-pinn"
 FIT_STEPS, FIT_PATIENCE = 200, 12  # for the start
 FIT_SHARE = 0.2  # of the seconds of a march
 GENTLEST, STEEPEST = 6.0, 200.0
@@ -108,11 +108,7 @@ def time_steps(
     it.
     """
     key = jax.random.key(seed)
-
-    def recipe_after(rollbacks: int) -> tuple[Recipe, str]:
-        changed = careful(method, settings, rollbacks)
-        return methods.recipe(implicit_step(evolution), method, changed), in_words(method, changed)
-
+    recipe_after = recipes(method, settings, lambda s: methods.recipe(implicit_step(evolution), method, s))
     if reached is None:
         fit = _fit(evolution, settings, seed, limits, _evaluate(error, 0), hooks)
         fitted, u = _report(0, 0.0, fit), fit.state.fields["u"]
@@ -176,11 +172,7 @@ def _fit(
     """The network nearest to the start, by Gauss and Newton's method whatever the march itself uses."""
     damped = {"damping": settings.damping or 1e-3, "solver": {"minres": "cg"}.get(settings.solver, settings.solver)}
     ours = settings.model_copy(update={**damped, "dual": "none"})
-
-    def recipe_after(rollbacks: int) -> tuple[Recipe, str]:
-        changed = careful("natural-pinn", ours, rollbacks)
-        return methods.recipe(fitting(evolution), "natural-pinn", changed), in_words("natural-pinn", changed)
-
+    recipe_after = recipes(FIT, ours, lambda s: methods.recipe(fitting(evolution), FIT, s))
     seconds = None if limits.seconds is None else FIT_SHARE * limits.seconds
     limits = Limits(limits.tolerance / 2, FIT_PATIENCE, FIT_STEPS, seconds, limits.rollbacks)
     recipe, _ = recipe_after(0)

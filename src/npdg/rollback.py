@@ -14,6 +14,7 @@ from npdg.transport_settings import TransportSettings
 
 MOST = 3  # times in a run
 DAMPED = ("npdg", "natural-pinn")
+RecipeAfter = Callable[[int], tuple[Recipe, str]]  # so many roll-backs, with what they changed in words
 Chosen = TypeVar("Chosen", Settings, TransportSettings)
 
 
@@ -41,6 +42,16 @@ def in_words(method: str, settings: Settings | TransportSettings) -> str:
     return f"tau_u={settings.tau_u:g}"
 
 
+def recipes(method: str, settings: Chosen, build: Callable[[Chosen], Recipe]) -> RecipeAfter:
+    """What `build` makes of the settings after any number of roll-backs."""
+
+    def after(times: int) -> tuple[Recipe, str]:
+        changed = careful(method, settings, times)
+        return build(changed), in_words(method, changed)
+
+    return after
+
+
 def again(recipe: Recipe, state: State, times: int) -> State:
     """The same fields at the same step, with rules that have forgotten and samples that were not seen before."""
     rules = {name: recipe.rules[name].init(state.fields[name]) for name in state.rules}
@@ -49,16 +60,13 @@ def again(recipe: Recipe, state: State, times: int) -> State:
 
 def go_on(
     recipe: Recipe,
-    careful_recipe: Callable[[int], tuple[Recipe, str]],
+    recipe_after: RecipeAfter,
     before: Outcome,
     rollbacks: int,
     hooks: Hooks,
     **budget: Any,
 ) -> Outcome:
-    """Go on from what there is to the end of the budget; after a fault, from the last good state if that is allowed.
-
-    `careful_recipe(times)` is the recipe after so many roll-backs, and what it changed in words.
-    """
+    """Go on from what there is to the end of the budget; after a fault, from the last good state if that is allowed."""
     history, good, notes = before.history, before.state, []
     so_far = replace(before, rollbacks=hooks.keep.rollbacks)
 
@@ -98,7 +106,7 @@ def go_on(
         if outcome.stop_reason != "diverged" or outcome.rollbacks >= rollbacks:
             break
         times, step = outcome.rollbacks + 1, int(good.step)
-        recipe, words = careful_recipe(times)
+        recipe, words = recipe_after(times)
         history = [record for record in outcome.history if record.step <= step]
         so_far = replace(outcome, state=again(recipe, good, times), program=None, rollbacks=times)
         notes.append(f"{fault.partition(';')[0]}: rolled back to step {step} with {words}")

@@ -16,7 +16,7 @@ from npdg.evaluation import error_meter
 from npdg.hooks import Hooks
 from npdg.loop import Outcome, State, initial, run
 from npdg.pde import PDE
-from npdg.rollback import careful, go_on, in_words
+from npdg.rollback import careful, go_on, recipes
 from npdg.settings import Settings
 from npdg.trial import Start, choose_start, judge
 
@@ -76,10 +76,9 @@ def train(
             keep.trained(before)
         return Trained(settings, before, tuple(tried))
     with precision(settings.precision):
-        after = lambda times: careful(method, settings, times)
         outcome = go_on(
             recipe,
-            lambda times: (methods.recipe(pde, method, after(times)), in_words(method, after(times))),
+            recipes(method, settings, lambda s: methods.recipe(pde, method, s)),
             before,
             rollbacks,
             hooks,

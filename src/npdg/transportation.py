@@ -13,9 +13,9 @@ from npdg import scores
 from npdg.distributions import GaussianMixture
 from npdg.hooks import KEEP_NOTHING, Hooks, Keep
 from npdg.jury import Jury, Score
-from npdg.loop import Outcome, Recipe, Record, initial
+from npdg.loop import Outcome, Record, initial
 from npdg.pair import Map, Pair
-from npdg.rollback import careful, check_rollbacks, go_on, in_words
+from npdg.rollback import check_rollbacks, go_on, recipes
 from npdg.saddle import Fields
 from npdg.sizes import check_memory
 from npdg.solution import call_all, check_budget
@@ -182,11 +182,7 @@ def carry(
         on_note=on_note,
         keep=keep,
     )
-
-    def recipe_after(times: int) -> tuple[Recipe, str]:
-        changed = careful(method, chosen, times)
-        return transport_recipe(pair, method, changed), in_words(method, changed)
-
+    recipe_after = recipes(method, chosen, lambda s: transport_recipe(pair, method, s))
     with precision(chosen.precision):
         recipe, _ = recipe_after(keep.rollbacks)
         fresh, judge = initial(recipe, seed), meter(pair, chosen)
