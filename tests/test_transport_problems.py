@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import npdg
-from npdg import transportation
+from npdg import transport_recipe, transportation
 from npdg.cli import _guarded, app
 from npdg.distributions import Samples, independent, spread
 from npdg.errors import InputError
+from npdg.fields import Frozen, parameter_count
 from npdg.problems import find
 from npdg.reference.transport_maps import assignment, ring
 from npdg.transport_settings import choose_transport
@@ -91,6 +92,24 @@ def test_paper_presets():
     assert (fifty.width, fifty.depth, fifty.omega, fifty.tau_phi, fifty.minres_rtol) == (120, 6, 5.0, 0.005, 1e-4)
     adam = choose_transport("ot-gaussian", 5, "pd-adam", "paper", {})
     assert (adam.tau_u, adam.omega, adam.repeats_u, adam.n_interior) == (0.5e-4, 0.0, 1, 2000)
+
+
+@pytest.mark.parametrize("metric", ["gradient", "identity"])
+def test_the_paper_preset_learns_with_both_of_its_metrics(metric):
+    solution = carry(find("ot-1d").build(1), preset="paper", steps=100, metric=metric)
+    assert solution.history[0].errors["map_l2"] > 0.3
+    assert solution.history[-1].errors["map_l2"] < 0.15
+
+
+def test_the_quadratic_part_of_the_potential_is_trained_where_it_does_not_start_at_the_best():
+    pair = find("ot-gaussian").build(5)
+    best, plain, paper = (
+        transport_recipe.start(pair, choose_transport("ot-gaussian", 5, "npdg", preset, changes), jax.random.key(0))
+        for preset, changes in (("default", {}), ("default", {"affine": False}), ("paper", {}))
+    )
+    matrices = [isinstance(fields["phi"].base, Frozen) for fields in (best, plain, paper)]
+    assert matrices == [True, False, True]
+    assert parameter_count(plain["phi"]) == parameter_count(best["phi"]) + 5 * 5 + 5
 
 
 @pytest.mark.parametrize(

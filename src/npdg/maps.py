@@ -1,4 +1,4 @@
-"""Fields of transport: a map T = affine + network, a potential φ = quadratic + network; the first part is fixed."""
+"""Fields of transport: a map T = affine + network, a potential φ = quadratic + network."""
 
 from typing import Any
 
@@ -33,13 +33,13 @@ class Quadratic(eqx.Module):
 
 
 class Sum(eqx.Module):
-    """A fixed function plus a trained one."""
+    """A function that is known to be close, plus a network."""
 
-    fixed: Frozen
+    base: Field
     net: Field
 
     def __call__(self, x: Array) -> Array:
-        return self.fixed(x) + self.net(x)
+        return self.base(x) + self.net(x)
 
 
 def start_map(matrix: np.ndarray, shift: np.ndarray, *, key: Array, **shape: Any) -> Field:
@@ -48,12 +48,16 @@ def start_map(matrix: np.ndarray, shift: np.ndarray, *, key: Array, **shape: Any
     return Sum(Frozen(Affine(jnp.asarray(matrix), jnp.asarray(shift))), _faint(net))
 
 
-def start_potential(matrix: np.ndarray, shift: np.ndarray, *, key: Array, **shape: Any) -> Field:
-    """The potential whose optimal map is x ↦ A x + b, plus a network that is almost zero: ∇φ(y) = A⁻¹(y − b) − y."""
+def start_potential(matrix: np.ndarray, shift: np.ndarray, *, trained: bool, key: Array, **shape: Any) -> Field:
+    """The potential whose optimal map is x ↦ A x + b, plus a network that is almost zero: ∇φ(y) = A⁻¹(y − b) − y.
+
+    `trained`: the quadratic part is trained too. Where it starts far from the best one it is most of φ, and a network
+    learns it slowly.
+    """
     inverse = np.linalg.inv(matrix)
-    fixed = Quadratic(jnp.asarray(inverse - np.eye(len(shift))), jnp.asarray(-inverse @ shift))
+    quadratic = Quadratic(jnp.asarray(inverse - np.eye(len(shift))), jnp.asarray(-inverse @ shift))
     net = MLP(len(shift), last_bias=False, key=key, **shape)
-    return Sum(Frozen(fixed), _faint(net))
+    return Sum(quadratic if trained else Frozen(quadratic), _faint(net))
 
 
 def _faint(net: MLP) -> MLP:

@@ -1,6 +1,7 @@
 """Transport methods: the saddle of a map and a potential, with a rule for each."""
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import numpy as np
@@ -79,7 +80,14 @@ def start(pair: Pair, settings: TransportSettings, key: Array) -> Fields:
     matrix, shift = affine_start(pair, settings)
     return {
         "T": start_map(matrix, shift, key=map_key, **shape),
-        "phi": start_potential(matrix, shift, squares=settings.squares, key=potential_key, **shape),
+        "phi": start_potential(
+            matrix,
+            shift,
+            trained=settings.squares and not settings.affine,
+            squares=settings.squares,
+            key=potential_key,
+            **shape,
+        ),
     }
 
 
@@ -109,7 +117,7 @@ def _drawn(settings: TransportSettings) -> Callable[[Distribution], Measure]:
 
 
 def _natural(settings: TransportSettings, scale: float) -> dict[str, Rule]:
-    kinds: dict[str, Callable[..., Solver]] = {"minres": minres, "cg": cg}
+    kinds: dict[str, Callable[..., Solver]] = {"minres": partial(minres, stop=settings.minres_stop), "cg": cg}
     solve = by_products(kinds[settings.solver](settings.minres_rtol, settings.minres_max))
     if settings.settling == 0:  # as published: steps of a constant size
         return {
