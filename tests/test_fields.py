@@ -41,6 +41,19 @@ def test_weights_start_uniform_in_one_over_root_fan_in():
             np.testing.assert_allclose(weights.var(), 1 / 3, rtol=0.1)
 
 
+@pytest.mark.parametrize(("dim", "width", "squares"), [(5, 32, True), (5, 33, True), (4, 9, False), (50, 16, True)])
+def test_units_along_axes_see_every_coordinate_equally_often(dim, width, squares):
+    key = jax.random.key(0)
+    weight = np.asarray(MLP(dim, width, 2, squares=squares, axes=True, key=key).layers[0].weight)
+    for part in (weight[: width // 2], weight[width // 2 :]) if squares else (weight,):
+        along = part[np.sum(part != 0, axis=1) == 1]
+        np.testing.assert_array_equal(np.sum(along != 0, axis=0), len(part) // dim)
+        lengths = np.abs(along).max(axis=1, initial=0.5)
+        assert np.all((lengths >= 0.5) & (lengths <= 1))
+    if width < 2 * dim:  # no room for all coordinates: as usual
+        assert np.abs(weight).max() <= dim**-0.5
+
+
 @pytest.mark.parametrize(
     ("activation", "reference"),
     [

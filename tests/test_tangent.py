@@ -78,7 +78,8 @@ def test_step_is_the_two_solves_of_dense_algebra():
         def trace(function):
             slopes = jax.vmap(jax.grad(function))(y)
             along = slopes - jnp.sum(slopes * normals, axis=1, keepdims=True) * normals
-            return jnp.concatenate([jax.vmap(function)(y)[:, None], along], axis=1)
+            values = jnp.concatenate([jax.vmap(function)(y)[:, None], along], axis=1)
+            return jnp.sqrt(jax.vmap(KAPPA)(y))[:, None] * values  # weighed like the energy inside
 
         mismatch = lambda t: trace(lambda p: u_of(t)(p) - EXACT(p))
         c = jax.jacfwd(mismatch)(theta)
@@ -94,6 +95,18 @@ def test_step_is_the_two_solves_of_dense_algebra():
     assert set(new.fields) == {"u"}
     np.testing.assert_allclose(split(new.fields["u"])[0], theta - 0.8 * v, rtol=1e-6, atol=1e-8)
     assert info.moves["phi"].residual < 1e-10
+
+
+def test_a_flux_on_the_boundary_is_not_weighed():
+    flux = lambda u, x: KAPPA(x) * grad(u)(x)
+    pde = PDE(npdg.Box(0.0, 1.0, dim=2), flux, boundary=npdg.Neumann(0.0))
+    saddle, u = tangent(pde, lam=2.0), EXACT
+    samples = saddle.sample(jax.random.key(0), {"interior": 1, "metric": 1, "boundary": 50})
+    y, normals = samples["boundary"].x, samples["boundary"].normal
+    assert normals is not None
+    outwards = np.sum(np.asarray(jax.vmap(lambda p: flux(u, p))(y)) * np.asarray(normals), axis=1)
+    terms = saddle.terms({"u": u, "phi": lambda x: jnp.zeros(())}, samples, "u")
+    np.testing.assert_allclose(terms["boundary"], np.mean(outwards**2), rtol=1e-12)
 
 
 @pytest.mark.slow

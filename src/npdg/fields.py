@@ -89,6 +89,27 @@ class Linear(eqx.Module):
         layer = cls(n_in, n_out, key=start)
         return eqx.tree_at(lambda one: (one.weight, one.bias), layer, (weight, -jnp.sum(weight * place, axis=1)))
 
+    @classmethod
+    def along_axes(cls, n_in: int, n_out: int, parts: int, key: Array) -> "Linear":
+        """Units that see one coordinate each: in each of `parts` equal parts of the layer all coordinates, as often as
+        they fit; what is left over starts as usual.
+
+        Of many coordinates, units along random directions see only sums, in which each is lost.
+        """
+        start, length_key, bias_key = jax.random.split(key, 3)
+        layer = cls(n_in, n_out, key=start)
+        part = max(n_out // parts, 1)
+        unit = jnp.arange(n_out) % part
+        sees_one = (unit < part // n_in * n_in) & (jnp.arange(n_out) < parts * part)
+        length = jax.random.uniform(length_key, (n_out, 1), minval=0.5, maxval=1.0)
+        aligned = length * jax.nn.one_hot(unit % n_in, n_in, dtype=layer.weight.dtype)
+        bias = jax.random.uniform(bias_key, (n_out,), minval=-1.5, maxval=1.5)
+        return eqx.tree_at(
+            lambda one: (one.weight, one.bias),
+            layer,
+            (jnp.where(sees_one[:, None], aligned, layer.weight), jnp.where(sees_one, bias, layer.bias)),
+        )
+
     def __call__(self, x: Array) -> Array:
         y = self.weight @ x
         return y if self.bias is None else y + self.bias
@@ -98,7 +119,7 @@ class MLP(eqx.Module):
     """MLP_f(dim, width, 1, depth) of the paper's Appendix A: `depth` linear maps, a scalar result, or `out` numbers.
 
     With `squares`, half the units of the first hidden layer are squares. With a `steepness`, that layer starts as
-    `Linear.ridges`.
+    `Linear.ridges`, with `axes` as `Linear.along_axes`.
     """
 
     layers: tuple[Linear, ...]
@@ -116,6 +137,7 @@ class MLP(eqx.Module):
         squares: bool = False,
         last_bias: bool = True,
         steepness: float = 0.0,
+        axes: bool = False,
         out: int | None = None,
         key: Array,
     ):
@@ -127,6 +149,8 @@ class MLP(eqx.Module):
         )
         if steepness > 0:
             self.layers = (Linear.ridges(dim, sizes[1], steepness, keys[0]), *self.layers[1:])
+        elif axes and depth > 1:
+            self.layers = (Linear.along_axes(dim, sizes[1], 2 if squares else 1, keys[0]), *self.layers[1:])
         self.activation = Tanh() if activation is None else activation
         self.squares = squares
         self.scalar = out is None

@@ -56,6 +56,7 @@ def network(settings: Settings, pde: PDE, width: int, key: Array, *, last_bias: 
         squares=settings.squares,
         last_bias=last_bias,
         steepness=settings.steepness,
+        axes=settings.axes,
         key=key,
     )
     return Centred(pde.domain, net) if settings.centred else net

@@ -68,6 +68,7 @@ class Settings(BaseModel):
     ]
     softplus_beta: Positive = 1.0
     steepness: NonNegative = 0.0
+    axes: Annotated[bool, Field(description="true or false")] = False
     squares: Annotated[bool, Field(description="true or false")] = False
     centred: Annotated[bool, Field(description="true or false")] = False
     last_bias: Annotated[bool, Field(description="true or false")] = True
@@ -153,7 +154,10 @@ def default_presets(method: str, dim: int) -> list[dict[str, Any]]:
     if dim <= EXACT_DUAL_UP_TO:
         return [{**_NETWORKS, **_EXACT, **shape} for shape in (_WAVES, _DEEP, _STEPS)]
     base = {**_NETWORKS, **_TANGENT, "n_boundary": min(max(400, 20 * dim), 1000)}
-    return [{**base, **shape} for shape in ((_WAVES_128, _DEEP_64) if dim <= SEVERAL_UP_TO else (_STEPS_256,))]
+    if dim <= SEVERAL_UP_TO:
+        return [{**base, **shape} for shape in (_WAVES_128, _DEEP_64)]
+    # Squares and waves along every axis have room.
+    return [{**base, **_MANY, "width": 128 if dim <= 64 else 256}]
 
 
 def marching_preset(method: str, dim: int) -> dict[str, Any]:
@@ -218,13 +222,14 @@ _STEPS: dict[str, Any] = {"width": 48, "depth": 2, "activation": "tanh", "square
 # What is marched: bends spread over the domain. In two dimensions one hidden layer is not enough: the start of
 # allen-cahn-2d after 15 s 6e-3 with 256 units in one, 3.5e-4 with 24 in each of two. In more, waves: Π cos(πx_k) in 5-D
 # is fitted to 7e-3 by the latter, and to 2e-4 in 2 s by 64 sines.
-_RIDGES: dict[str, Any] = {"activation": "tanh", "squares": False, "steepness": 6.0}
+_RIDGES: dict[str, Any] = {"activation": "tanh", "squares": False, "axes": False, "steepness": 6.0}
 _LINE: dict[str, Any] = {"width": 96, "depth": 2}
 _PLANE: dict[str, Any] = {"width": 24, "depth": 3, "n_interior": 2000}
 _SPACE: dict[str, Any] = {"width": 64, "depth": 2, "activation": "sine"}
-_WAVES_128: dict[str, Any] = {**_WAVES, "width": 128}
+_WAVES_128: dict[str, Any] = {**_WAVES, "width": 128, "axes": True}
 _DEEP_64: dict[str, Any] = {**_DEEP, "width": 64}
-_STEPS_256: dict[str, Any] = {**_STEPS, "width": 256}
+# The strong residual takes d derivatives a point: fewer points leave time for more and better steps.
+_MANY: dict[str, Any] = {**_WAVES_128, "n_interior": 1000, "minres_max": 120}
 _TANGENT: dict[str, Any] = {
     "dual": "tangent",
     "solver": "cg",

@@ -14,11 +14,24 @@ MetricName = Literal["gradient", "energy", "identity", "operator", "reaction-dif
 Measured = Callable[[PDE, Scalar, Scalar, Array], Array]
 
 
+def unweighted(pde: PDE, u: Scalar, x: Array) -> Array:
+    """1."""
+    del pde, u
+    return jnp.ones((), x.dtype)
+
+
+def root_conductivity(pde: PDE, u: Scalar, x: Array) -> Array:
+    """√κ, the equation's own conductivity at the present u, whose dependence on u is not differentiated."""
+    kappa = lax.stop_gradient(pde.conductivity(u, x))
+    return jnp.sqrt(jnp.maximum(kappa, jnp.finfo(kappa.dtype).tiny))
+
+
 class Metric(NamedTuple):
-    """M_p for u and M_d for φ."""
+    """M_p for u and M_d for φ, and the weight that a gradient has in them."""
 
     primal: Measured
     dual: Measured
+    weight: Callable[[PDE, Scalar, Array], Array] = unweighted
 
 
 def gradient(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
@@ -28,9 +41,8 @@ def gradient(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
 
 
 def energy(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
-    """√κ ∇v, with the equation's own conductivity at the present u, whose dependence on u is not differentiated."""
-    kappa = lax.stop_gradient(pde.conductivity(u, x))
-    return jnp.sqrt(jnp.maximum(kappa, jnp.finfo(kappa.dtype).tiny)) * grad(v)(x)
+    """√κ ∇v."""
+    return root_conductivity(pde, u, x) * grad(v)(x)
 
 
 def identity(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
@@ -59,7 +71,7 @@ def reaction(pde: PDE, u: Scalar, v: Scalar, x: Array) -> Array:
 
 METRICS: dict[str, Metric] = {
     "gradient": Metric(gradient, gradient),
-    "energy": Metric(energy, energy),
+    "energy": Metric(energy, energy, root_conductivity),
     "identity": Metric(identity, identity),
     "operator": Metric(operator, identity),
     "reaction-diffusion": Metric(reaction_diffusion, reaction_diffusion),

@@ -42,7 +42,9 @@ def tangent(
         return jnp.vdot(slope(f["phi"], f, p), slope(f["phi"], f, p))
 
     def mismatch(f: Fields, p: Points) -> Array:
-        return pde.at(f).mismatch(f["u"], p, trace)
+        # Values are weighed like the energy inside, or a large conductivity would make the boundary unimportant.
+        weighed = lambda v, q: METRICS[metric].weight(pde.at(f), f["u"], q.x) * trace(v, q)
+        return pde.at(f).mismatch(f["u"], p, weighed)
 
     return Saddle(
         measures={"interior": pde.interior, "metric": pde.interior, "boundary": pde.domain.boundary},
