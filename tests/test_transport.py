@@ -13,11 +13,12 @@ from scipy.stats import multivariate_normal
 import npdg
 from npdg import scores
 from npdg.distributions import Matched, Samples, bures
+from npdg.fields import split
 from npdg.formulations.monge import monge
 from npdg.formulations.search import Search, refined
 from npdg.gram import Gram
 from npdg.krylov import cg
-from npdg.maps import start_map, start_potential
+from npdg.maps import Stretch, start_map, start_potential
 from npdg.rules import View, annealed, by_products, levenberg
 
 RNG = np.random.default_rng(0)
@@ -26,6 +27,23 @@ RNG = np.random.default_rng(0)
 def random_covariance(dim: int) -> np.ndarray:
     root = RNG.normal(size=(dim, dim))
     return root @ root.T + 0.3 * np.eye(dim)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_trained_quadratic_part_is_orthonormal_however_stretched_the_measures_are():
+    axes = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    variances = np.array([1e-2, 0.3, 1.0, 50.0])
+    zero = Stretch.zero((axes * variances) @ axes.T)
+    vector, build = split(zero)
+    assert vector.size == 4 * 4 + 4
+    assert zero(jnp.ones(4)) == 0
+    # Eight points with this covariance and mean 0.
+    points = jnp.asarray(np.concatenate([np.diag((4 * variances) ** 0.5), -np.diag((4 * variances) ** 0.5)]) @ axes.T)
+    rows = jax.vmap(jax.jacfwd(lambda v: jax.vmap(jax.grad(build(v)))(points)))(vector[None])[0]
+    gram = np.einsum("ndp,ndq->pq", rows, rows) / len(points)
+    values = np.linalg.eigvalsh(gram)
+    # P_ij and P_ji are one function: half of what is off the diagonal is not seen.
+    np.testing.assert_allclose(values, [0] * 6 + [1] * 14, atol=1e-9)
 
 
 class Tilted(eqx.Module):
@@ -84,7 +102,7 @@ def optimal(width: int = 4):
     matrix, shift = bures(*GAUSSIANS)
     fields = {
         "T": start_map(matrix, shift, width=width, depth=2, key=jax.random.key(0)),
-        "phi": start_potential(matrix, shift, trained=False, width=width, depth=2, key=jax.random.key(1)),
+        "phi": start_potential(matrix, shift, width=width, depth=2, key=jax.random.key(1)),
     }
     return fields, matrix, shift
 

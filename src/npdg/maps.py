@@ -9,6 +9,7 @@ from jax import Array
 
 from npdg.fields import MLP, Field, Frozen
 
+FLAT = 1e-6  # of the largest variance, below which there is none
 FAINT = 0.01  # of the usual start, for the last layer: T begins as the affine map
 
 
@@ -32,6 +33,32 @@ class Quadratic(eqx.Module):
         return jnp.vdot(y, self.matrix @ y) / 2 + jnp.vdot(self.shift, y)
 
 
+class Stretch(eqx.Module):
+    """y ↦ ½ yᵀV(C∘P)Vᵀy + q·y, in which P and q are trained.
+
+    With V and m the axes and variances of a covariance and C_ij = √(2/(m_i + m_j)), the gradients of P's entries are
+    orthonormal under that covariance: natural steps are easy however stretched the measures are.
+    """
+
+    frame: Frozen
+    entries: Array
+    shift: Array
+
+    @classmethod
+    def zero(cls, covariance: np.ndarray) -> "Stretch":
+        """The function 0."""
+        variances, axes = np.linalg.eigh(covariance)
+        floor = FLAT * max(variances[-1], np.finfo(float).tiny)
+        weights = np.sqrt(2 / np.maximum(variances[:, None] + variances[None, :], floor))
+        empty = jnp.zeros(covariance.shape)
+        return cls(Frozen((jnp.asarray(axes), jnp.asarray(weights))), empty, empty[0])
+
+    def __call__(self, y: Array) -> Array:
+        axes, weights = self.frame.field
+        z = axes.T @ y
+        return jnp.vdot(z, (weights * self.entries) @ z) / 2 + jnp.vdot(self.shift, y)
+
+
 class Sum(eqx.Module):
     """A function that is known to be close, plus a network."""
 
@@ -48,16 +75,18 @@ def start_map(matrix: np.ndarray, shift: np.ndarray, *, key: Array, **shape: Any
     return Sum(Frozen(Affine(jnp.asarray(matrix), jnp.asarray(shift))), _faint(net))
 
 
-def start_potential(matrix: np.ndarray, shift: np.ndarray, *, trained: bool, key: Array, **shape: Any) -> Field:
+def start_potential(
+    matrix: np.ndarray, shift: np.ndarray, *, covariance: np.ndarray | None = None, key: Array, **shape: Any
+) -> Field:
     """The potential whose optimal map is x ↦ A x + b, plus a network that is almost zero: ∇φ(y) = A⁻¹(y − b) − y.
 
-    `trained`: the quadratic part is trained too. Where it starts far from the best one it is most of φ, and a network
-    learns it slowly.
+    With a `covariance`, that of the points where φ is looked at, the quadratic part is trained too. Where it starts far
+    from the best one it is most of φ, and a network learns it slowly.
     """
     inverse = np.linalg.inv(matrix)
-    quadratic = Quadratic(jnp.asarray(inverse - np.eye(len(shift))), jnp.asarray(-inverse @ shift))
-    net = MLP(len(shift), last_bias=False, key=key, **shape)
-    return Sum(quadratic if trained else Frozen(quadratic), _faint(net))
+    start = Frozen(Quadratic(jnp.asarray(inverse - np.eye(len(shift))), jnp.asarray(-inverse @ shift)))
+    net = _faint(MLP(len(shift), last_bias=False, key=key, **shape))
+    return Sum(start, net if covariance is None else Sum(Stretch.zero(covariance), net))
 
 
 def _faint(net: MLP) -> MLP:

@@ -78,12 +78,13 @@ def start(pair: Pair, settings: TransportSettings, key: Array) -> Fields:
             "phi": MLP(dim, last_bias=False, key=potential_key, **shape),
         }
     matrix, shift = affine_start(pair, settings)
+    trained = settings.squares and not settings.affine
     return {
         "T": start_map(matrix, shift, key=map_key, **shape),
         "phi": start_potential(
             matrix,
             shift,
-            trained=settings.squares and not settings.affine,
+            covariance=(pair.source.covariance + pair.target.covariance) / 2 if trained else None,
             squares=settings.squares,
             key=potential_key,
             **shape,
