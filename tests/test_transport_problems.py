@@ -18,6 +18,7 @@ from npdg.cli import _guarded, app
 from npdg.distributions import Samples, independent, spread
 from npdg.errors import InputError
 from npdg.fields import Frozen, parameter_count
+from npdg.maps import Stretch, Sum
 from npdg.problems import find
 from npdg.reference.transport_maps import assignment, ring
 from npdg.transport_settings import choose_transport
@@ -107,8 +108,9 @@ def test_the_quadratic_part_of_the_potential_is_trained_where_it_does_not_start_
         transport_recipe.start(pair, choose_transport("ot-gaussian", 5, "npdg", preset, changes), jax.random.key(0))
         for preset, changes in (("default", {}), ("default", {"affine": False}), ("paper", {}))
     )
-    matrices = [isinstance(fields["phi"].base, Frozen) for fields in (best, plain, paper)]
-    assert matrices == [True, False, True]
+    nets = [fields["phi"].net for fields in (best, plain, paper)]
+    assert [isinstance(net, Sum) and isinstance(net.base, Stretch) for net in nets] == [False, True, False]
+    assert all(isinstance(fields["phi"].base, Frozen) for fields in (best, plain, paper))
     assert parameter_count(plain["phi"]) == parameter_count(best["phi"]) + 5 * 5 + 5
 
 
