@@ -104,6 +104,7 @@ class Linear(eqx.Module):
         length = jax.random.uniform(length_key, (n_out, 1), minval=0.5, maxval=1.0)
         aligned = length * jax.nn.one_hot(unit % n_in, n_in, dtype=layer.weight.dtype)
         bias = jax.random.uniform(bias_key, (n_out,), minval=-1.5, maxval=1.5)
+        assert layer.bias is not None
         return eqx.tree_at(
             lambda one: (one.weight, one.bias),
             layer,
