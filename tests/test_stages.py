@@ -119,6 +119,19 @@ def test_averaged_steps_are_the_mean_of_the_batches_minimisers():
 
 
 @pytest.mark.slow
+def test_a_training_that_took_too_long_is_polished_all_the_same(monkeypatch):
+    go_on = stages.go_on
+
+    def slow(*arguments, **keywords):
+        outcome = go_on(*arguments, **keywords)
+        outcome.seconds += 100.0  # as if the machine had slept
+        return outcome
+
+    monkeypatch.setattr(stages, "go_on", slow)
+    assert npdg.solve(equation(), seconds=1.0, seed=0, width=8, n_interior=100, n_boundary=20).polished
+
+
+@pytest.mark.slow
 def test_polish_gains_and_is_saved_and_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(npdg.Solution, "error_estimate", lambda self: None)  # not what this is about
     solution = npdg.solve(equation(), seconds=2.0, seed=0, width=16, n_interior=200, n_boundary=40)

@@ -91,8 +91,8 @@ def train(
             _plateau(outcome) if method == "npdg" and settings.dual != "network" else ""
         )
         outcome.detail = "; ".join(filter(None, [outcome.detail, remark]))
-        if reserved > 0:
-            outcome = _polish(pde, outcome, budget, seed, hooks)
+        if reserved > 0:  # what training took too long, by a machine that was busy, is not taken from the polish
+            outcome = _polish(pde, outcome, max(budget, outcome.seconds + reserved), seed, hooks)
     return Trained(settings, outcome, tuple(tried))
 
 
