@@ -44,6 +44,7 @@ def test_the_trained_quadratic_part_is_orthonormal_however_stretched_the_measure
     values = np.linalg.eigvalsh(gram)
     # P_ij and P_ji are one function: half of what is off the diagonal is not seen.
     np.testing.assert_allclose(values, [0] * 6 + [1] * 14, atol=1e-9)
+    assert np.all(np.isfinite(Stretch.zero(np.zeros((4, 4))).frame.field[1].astype(jnp.float32)))
 
 
 class Tilted(eqx.Module):

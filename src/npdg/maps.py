@@ -48,7 +48,7 @@ class Stretch(eqx.Module):
     def zero(cls, covariance: np.ndarray) -> "Stretch":
         """The function 0."""
         variances, axes = np.linalg.eigh(covariance)
-        floor = FLAT * max(variances[-1], np.finfo(float).tiny)
+        floor = FLAT * (variances[-1] if variances[-1] > 0 else 1.0)  # points that are all the same have no width
         weights = np.sqrt(2 / np.maximum(variances[:, None] + variances[None, :], floor))
         empty = jnp.zeros(covariance.shape)
         return cls(Frozen((jnp.asarray(axes), jnp.asarray(weights))), empty, empty[0])
