@@ -50,8 +50,9 @@ CASES = (
     ),
     Case("10-D ring, equal, from 10,000 samples", "ot-mixture", 10, 60, {"weights": "equal"}, arrays=10_000),
     *(
-        Case(f"{d}-D ring, equal, PD-Adam ({p})", "ot-mixture", d, 60, {"weights": "equal"}, {}, "pd-adam", p)
+        Case(f"{d}-D ring, {w}, PD-Adam ({p})", "ot-mixture", d, 60, {"weights": w}, {}, "pd-adam", p)
         for d in (10, 50)
+        for w in ("equal", "unequal")
         for p in ("default", "paper")
     ),
     *(
