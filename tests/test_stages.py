@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import npdg
-from npdg import evaluation, grad, polish, stages, trial
+from npdg import certificate, evaluation, grad, polish, stages, trial
 from npdg.certificate import error_estimate
-from npdg.fields import MLP, Linearised, Sine, Squares, Tanh, split
+from npdg.fields import MLP, Linearised, Sine, Squares, Tanh, parameter_count, split
 from npdg.gram import square
-from npdg.krylov import lsmr
+from npdg.krylov import cg, lsmr
 from npdg.loop import Outcome, Recipe, Record, State, initial, step
 from npdg.presets import candidates
-from npdg.rules import Move, Rule, View, averaged, by_factors, by_rows
+from npdg.rules import Move, Rule, View, by_factors, by_products, by_rows, trusted
 from npdg.stages import precision
 
 
@@ -90,32 +90,64 @@ def test_every_way_to_the_descent_direction_is_the_same(interior):
     recipe = replace(recipe, sizes={"interior": interior, "boundary": 5})
 
     def look(view: View) -> Any:
-        gram, factors, rows = view.gram(), by_factors()(view), by_rows(lsmr(1e-12, 500))(view)
-        ways = [way.descent(shift).x for way in (factors, rows)]
-        ways += [way.solve(factors.gradient(), shift).x for way in (factors, rows)]
-        return gram.rows(), gram.values(), ways, (factors.gradient(), rows.gradient())
+        gram = view.gram()
+        everyone = (by_factors()(view), by_rows(lsmr(1e-12, 500))(view), by_products(cg(1e-12, 500))(view))
+        prior = jnp.cos(jnp.arange(gram.size))  # what the shift holds to
+        ways = [way.descent(shift, jnp.zeros(gram.size)).x for way in everyone]
+        ways += [way.solve(view.gradient, shift).x for way in everyone]
+        held = [way.descent(shift, prior).x for way in everyone]
+        return gram.rows(), gram.values(), prior, ways, held, [way.gradient() for way in everyone]
 
-    rows, values, ways, gradients = seen(recipe, initial(recipe, 0), look)
-    truth = np.linalg.solve(rows.T @ rows + shift * np.eye(rows.shape[1]), rows.T @ values)
+    rows, values, prior, ways, held, gradients = seen(recipe, initial(recipe, 0), look)
+    matrix = rows.T @ rows + shift * np.eye(rows.shape[1])
+    truth, from_prior = (np.linalg.solve(matrix, rows.T @ values + shift * p) for p in (0 * prior, prior))
     for way in ways:
         np.testing.assert_allclose(way, truth, rtol=1e-6, atol=1e-9)
+    for way in held:
+        np.testing.assert_allclose(way, from_prior, rtol=1e-6, atol=1e-9)
     for gradient in gradients:
         np.testing.assert_allclose(gradient, rows.T @ values, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.usefixtures("x64")
-def test_averaged_steps_are_the_mean_of_the_batches_minimisers():
+def test_pooled_steps_lead_to_the_minimiser_over_all_their_batches():
     pde, u = equation(), net()
-    recipe = polish.correction(pde, u, (u,))
-    recipe = replace(recipe, sizes={"interior": 150, "boundary": 40}, rules={"u": averaged(by_factors())})
+    size = parameter_count(u)
+    recipe = replace(polish.correction(pde, u, (u,)), sizes={"interior": size // 2, "boundary": 5})
     one = jax.jit(lambda state: step(recipe, state)[0])
     start = initial(recipe, 0)
-    # A first step alone is the minimiser on its samples, which depend on the number of the step.
-    alone = [one(eqx.tree_at(lambda s: s.step, start, jnp.asarray(k))) for k in range(3)]
-    x = jnp.array([0.4, 0.7])
-    values = [float(state.fields["u"](x)) for state in alone]
-    # Up to the damping, which holds to where the step began.
-    np.testing.assert_allclose(one(one(one(start))).fields["u"](x), np.mean(values), atol=0.05 * float(np.std(values)))
+    first = one(start)
+    assert first.rules["u"].rows < size
+    np.testing.assert_array_equal(first.fields["u"].coefficients[0], 0.0)  # fewer rows than parameters: it waits
+    third = one(one(first))
+
+    def look(view: View) -> Any:
+        return view.gram().rows(), view.gram().values()
+
+    batches = [seen(recipe, eqx.tree_at(lambda s: s.step, start, jnp.asarray(k)), look) for k in range(3)]
+    rows, values = (np.concatenate([batch[k] for batch in batches]) for k in range(2))
+    best = lambda c: np.linalg.norm(values + rows @ c)
+    found = np.asarray(third.fields["u"].coefficients[0])
+    truth = np.linalg.lstsq(rows, -values, rcond=1e-7)[0]
+    assert best(found) <= 1.05 * best(truth)  # up to the damping
+    assert best(found) < 0.5 * best(0 * found)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_trusted_step_holds_to_its_last_update():
+    """Momentum: what a step's samples say nothing about is a part of the last update, and nothing else."""
+    pde, u = equation(), net()
+    recipe = replace(polish.correction(pde, u, (u,)), sizes={"interior": 8, "boundary": 2})
+    rows, _ = seen(recipe, initial(recipe, 0), lambda view: (view.gram().rows(), view.gram().values()))
+    unseen = np.eye(rows.shape[1]) - np.linalg.pinv(rows) @ rows
+    recipe = replace(recipe, rules={"u": trusted(by_factors(), momentum=0.5)})
+    start = initial(recipe, 0)
+    last = jnp.cos(jnp.arange(rows.shape[1]) * 1.0)
+    start = eqx.tree_at(lambda s: s.rules["u"].update, start, last)
+    after = jax.jit(lambda state: step(recipe, state)[0])(start)
+    update = np.asarray(after.rules["u"].update)
+    assert np.linalg.norm(update) > 0
+    np.testing.assert_allclose(unseen @ update, 0.5 * unseen @ np.asarray(last), atol=1e-8)
 
 
 @pytest.mark.slow
@@ -184,7 +216,7 @@ def test_certificate_is_within_a_factor_two():
 
 @pytest.mark.slow
 def test_certificate_of_a_large_network_is_by_conjugate_gradients(monkeypatch):
-    monkeypatch.setattr(polish, "LARGEST", 10)
+    monkeypatch.setattr(certificate, "DENSE", 10)
     rough = npdg.solve(equation(), steps=6, width=16, n_interior=200, n_boundary=40)
     estimate = rough.error_estimate()
     assert estimate is not None
@@ -212,11 +244,12 @@ def test_a_network_too_large_for_the_memory_is_refused():
         npdg.solve(equation(), steps=1, width=65536)
 
 
-def test_the_polish_gets_a_share_but_at_least_one_batch_and_nothing_if_that_is_too_much():
-    small, large = net(), MLP(20, 128, 2, key=jax.random.key(0))
-    assert polish.seconds_of(10.0, small, 2) == 1.5
-    assert polish.seconds_of(1000.0, small, 2) == 20.0
-    batch = polish.seconds_of(12.0, large, 20)
-    assert 1.8 < batch < 6.0
-    assert polish.seconds_of(2 * batch - 0.1, large, 20) == 0.0
-    assert polish.seconds_of(1e6, MLP(20, 400, 2, key=jax.random.key(0)), 20) == 0.0
+def test_the_polish_gets_a_share_or_what_its_rows_take_and_nothing_if_that_is_too_much():
+    small, large = net(), MLP(50, 128, 2, key=jax.random.key(0))
+    assert polish.seconds_of(10.0, small) == 1.5
+    assert polish.seconds_of(1000.0, small) == 20.0
+    row_each = parameter_count(large) ** 3 / polish.SPEED
+    assert polish.seconds_of(1000.0, large) == pytest.approx(polish.ENOUGH * row_each)
+    assert polish.seconds_of(8 * row_each, large) == pytest.approx(4 * row_each)  # half of the seconds
+    assert polish.seconds_of(3.9 * row_each, large) == 0.0
+    assert polish.seconds_of(1e6, MLP(100, 256, 2, key=jax.random.key(0))) == 0.0

@@ -20,7 +20,7 @@ from jax import Array, lax
 from npdg import polish
 from npdg.calculus import grad, tangential_gradient
 from npdg.evaluation import BATCH
-from npdg.fields import MLP, Centred, Field, Linearised, Sine, split
+from npdg.fields import MLP, Centred, Field, Linearised, Sine, parameter_count, split
 from npdg.formulations.tangent import tangent
 from npdg.krylov import cg
 from npdg.loop import Recipe, State, initial, step
@@ -29,12 +29,13 @@ from npdg.pde import PDE, Dirichlet
 from npdg.rules import by_products, natural
 
 WAVES = 32
+DENSE = 3000  # parameters of u up to which the least squares, with its larger space, are solved directly
 MOVE = 0.1  # how far along its correction a network is moved to give a second tangent space
 
 
 def affordable(u: Field) -> bool:
     """Whether the estimate is by dense least squares, in float64."""
-    return polish.affordable(_network(u))
+    return parameter_count(_network(u)) <= DENSE
 
 
 def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> float:
@@ -44,7 +45,7 @@ def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> f
         u = polish.as_float64(u)
         recipe = polish.correction(pde, u, _richer(pde, u, keys[0]), per_parameter=3)
     else:
-        recipe = _krylov(pde, Linearised.at(u, (u, _waves(pde, keys[0], split(u)[0].dtype))))
+        recipe = _krylov(pde, Linearised.at(u, _richer(pde, u, keys[0])))
     state = initial(recipe, 0)
     solve = jax.jit(lambda key: step(recipe, State(state.fields, state.rules, key, state.step))[0].fields["u"])
     first, second = solve(keys[1]), solve(keys[2])
@@ -60,18 +61,23 @@ def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> f
             normal = y.normal
             assert normal is not None
             if not isinstance(pde.boundary, Dirichlet):  # whose trace is all of a gradient but one component
-                return jnp.zeros((1,), y.x.dtype)
-            left = lambda u: tangential_gradient(lambda z: u(z) - pde.boundary.data(z))(y.x, normal)
-            return jnp.vdot(left(first), left(second))[None]
+                return jnp.zeros((2,), y.x.dtype)
+            along = lambda v: tangential_gradient(v)(y.x, normal)
+            left = lambda u: along(lambda z: u(z) - pde.boundary.data(z))
+            found = jnp.vdot(along(first.correction), along(second.correction))
+            return jnp.stack([jnp.vdot(left(first), left(second)), found])
 
         parts = ((inside, x), (outside, y))
         return jnp.concatenate([jnp.mean(lax.map(f, p, batch_size=min(BATCH, points)), axis=0) for f, p in parts])
 
-    explained, norm, left = (float(m) for m in means(first, second))
-    # A boundary point shows d − 1 of the d components of a gradient.
-    error = max(explained, 0.0) + max(left, 0.0) * pde.dim / max(pde.dim - 1, 1)
+    explained, norm, left, found = (float(m) for m in means(first, second))
+    # A boundary point shows d − 1 of the d components of a gradient. Errors that fade away from the boundary count for as
+    # much less as those that were found do.
+    whole = pde.dim / max(pde.dim - 1, 1)
+    fading = min(max(explained, 0.0) / found, whole) if found > 0 else whole
+    error = max(explained, 0.0) + max(left, 0.0) * fading
     relative = (error / (norm if norm > 0 else 1.0)) ** 0.5
-    return max(relative, 2 * float(jnp.finfo(x.dtype).eps))  # rounding errors have no equation
+    return max(relative, float(jnp.finfo(x.dtype).eps))  # rounding errors have no equation
 
 
 def _network(u: Field) -> Field:
@@ -80,7 +86,7 @@ def _network(u: Field) -> Field:
 
 def _richer(pde: PDE, u: Field, key: Array) -> tuple[Field, ...]:
     """The network whose tangent space u used, and others for what that space does not hold."""
-    waves = _waves(pde, key, jnp.float64)
+    waves = _waves(pde, key, split(_network(u))[0].dtype)
     if not isinstance(u, Linearised):
         return u, waves
     # What the polish could not see is of second order in its correction: the tangent space a little further along it.

@@ -41,7 +41,7 @@ RULES: dict[str, Callable[[float, Settings], Rule]] = {
     "pinn": lambda tau, s: adam(tau, s.rate_decay),
     "deep-ritz": lambda tau, s: adam(tau, s.rate_decay),
     "pinn-lbfgs": lambda tau, s: lbfgs(tau, line_search=s.line_search),
-    "natural-pinn": lambda tau, s: trusted(SOLVERS[s.solver](s), damping=s.damping),
+    "natural-pinn": lambda tau, s: trusted(SOLVERS[s.solver](s), damping=s.damping, momentum=s.momentum),
 }
 
 

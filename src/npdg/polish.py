@@ -6,8 +6,8 @@ two orders of magnitude, and in function space the way there is a linear least-s
 
     u + ∂_θu·c,   c minimises |r(u) + r'(u) ∂_θu·c|² + λ |u − g + ∂_θu·c|²_{H¹(∂Ω)}.
 
-The same saddle and the same loop solve it, in float64, on as many batches as time allows; the mean of the batches'
-solutions is taken. The certificate asks the same question of a larger space.
+The same saddle and the same loop solve it, in float64, on as many batches as time allows, whose normal equations are
+added up. The certificate asks the same question of a larger space.
 """
 
 from collections.abc import Sequence
@@ -19,24 +19,22 @@ from npdg.fields import Field, Linearised, parameter_count
 from npdg.formulations.least_squares import least_squares
 from npdg.loop import Recipe
 from npdg.pde import PDE
-from npdg.rules import averaged, by_factors
+from npdg.rules import pooled
 
-LARGEST = 3000  # parameters, beyond which a dense solve is no longer a matter of seconds
+LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
 MEMORY = 400 * 2**20  # bytes of one batch's Jacobian
-SHARE, MOST = 0.15, 20.0  # of the run's seconds, and at most so many
+SHARE, MOST = 0.15, 20.0  # of the run's seconds, and at most so many, unless they would be too few rows
 SPEED = 3e10  # rows times parameters squared a second, on two cores
+FEWEST, ENOUGH = 2, 8  # rows a parameter: with fewer it is not begun; what a large network gets, in half of the seconds
 
 
-def affordable(u: Field) -> bool:
-    """Whether a dense correction in the tangent space of this field takes seconds."""
-    return parameter_count(u) <= LARGEST
-
-
-def seconds_of(seconds: float, u: Field, dim: int) -> float:
-    """How much of a run's seconds the last stage gets: a share, but at least one batch; none if that is over half."""
-    size, (interior, boundary) = parameter_count(u), _points(dim, parameter_count(u), 8)
-    batch = (interior + (dim + 1) * boundary) * size**2 / SPEED
-    return max(min(SHARE * seconds, MOST), batch) if affordable(u) and batch <= seconds / 2 else 0.0
+def seconds_of(seconds: float, u: Field) -> float:
+    """How much of a run's seconds the last stage gets: a share, or what the rows take; none if that is over half."""
+    size = parameter_count(u)
+    one = size**3 / SPEED  # for a row a parameter
+    if size > LARGEST or FEWEST * one > seconds / 2:
+        return 0.0
+    return min(max(min(SHARE * seconds, MOST), ENOUGH * one), seconds / 2)
 
 
 def as_float64(u: Field) -> Field:
@@ -46,18 +44,13 @@ def as_float64(u: Field) -> Field:
 
 def correction(pde: PDE, base: Field, nets: Sequence[Field], *, per_parameter: int = 8) -> Recipe:
     """A run for the correction of `base` in the tangent spaces of the nets, with so many points a parameter."""
-    interior, boundary = _points(pde.dim, sum(parameter_count(net) for net in nets), per_parameter)
+    columns = sum(parameter_count(net) for net in nets)
+    # One boundary point, which brings two rows, for two interior ones; as many as the memory holds, but more rows than
+    # parameters.
+    interior = int(max(min(max(per_parameter * columns, 2000), MEMORY / (16 * columns)), 0.6 * columns))
     return Recipe(
-        saddle=least_squares(pde, boundary_norm="h1"),
+        saddle=least_squares(pde, boundary_norm="h1-sampled"),
         start=lambda key: {"u": Linearised.at(base, nets)},
-        rules={"u": averaged(by_factors())},
-        sizes={"interior": interior, "boundary": boundary},
+        rules={"u": pooled()},
+        sizes={"interior": interior, "boundary": interior // 2},
     )
-
-
-def _points(dim: int, columns: int, per_parameter: int) -> tuple[int, int]:
-    """Points of a batch in the interior and on the boundary."""
-    # One boundary point for eight interior ones; it brings d + 1 rows.
-    most = MEMORY // (8 * columns) / (1 + (dim + 1) / 8)
-    interior = int(min(max(per_parameter * columns, 2000), most))
-    return interior, max(interior // 8, 200)

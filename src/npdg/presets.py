@@ -5,7 +5,17 @@ from typing import Any
 
 from npdg.errors import InputError, unknown
 from npdg.problems import CARDS
-from npdg.settings import METHODS, PRESETS, SHAPE_KEYS, Settings, default_presets, marching_preset, resolve
+from npdg.settings import (
+    METHODS,
+    PRESETS,
+    SHAPE_KEYS,
+    Settings,
+    default_presets,
+    marching_preset,
+    resolve,
+    small_batches,
+)
+from npdg.sizes import parameters
 
 
 def candidates(
@@ -31,7 +41,18 @@ def candidates(
         presets = [paper(method, dim, **(march or {}))]
     # The polish computes in float64; who asks for float32 means all of it.
     own = {"polish": False} if overrides.get("precision") == "float32" else {}
-    return [resolve(method, {**values, **own}, overrides) for values in presets]
+    chosen = [resolve(method, {**values, **own}, overrides) for values in presets]
+    if preset == "default" and march is None:
+        chosen = [_remembering(settings, dim, overrides) for settings in chosen]
+    return chosen
+
+
+def _remembering(settings: Settings, dim: int, overrides: dict[str, Any]) -> Settings:
+    """What is right for u alone, with exact duals: what a network dual needs larger batches for is not there."""
+    if settings.dual != "exact":
+        return settings
+    batches = small_batches(parameters(dim, settings.width, settings.depth, settings.last_bias))
+    return settings.model_copy(update={key: value for key, value in batches.items() if key not in overrides})
 
 
 def choose(

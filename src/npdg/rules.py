@@ -42,12 +42,12 @@ class Prepared(NamedTuple):
     """A solver made ready for one Gram matrix.
 
     `solve(g, shift)` solves (G + shift) v = g. For a player whose L is ½|features|², `gradient` is that of L,
-    `descent(shift)` solves for it by whatever way is best, and `scale` is the size of a typical eigenvalue. What is
-    not called costs nothing.
+    `descent(shift, prior)` finds the v of least |features − J v|² + shift |v − prior|² by whatever way is best, and
+    `scale` is the size of a typical eigenvalue. What is not called costs nothing.
     """
 
     solve: Callable[[Array, Array | float], Solve]
-    descent: Callable[[Array | float], Solve]
+    descent: Callable[[Array | float, Array], Solve]
     gradient: Callable[[], Array]
     scale: Callable[[], Array]
 
@@ -63,7 +63,7 @@ def by_products(solver: Solver) -> Prepare:
         solve = lambda b, shift: solver(gram.product, b, shift=shift)
         return Prepared(
             solve,
-            descent=lambda shift: solve(view.gradient, shift),
+            descent=lambda shift, prior: _from(prior, solve(view.gradient - gram.product(prior), shift)),
             gradient=lambda: view.gradient,
             scale=lambda: _rayleigh(gram, view.gradient),
         )
@@ -81,9 +81,14 @@ def by_rows(solver: RowSolver) -> Prepare:
         gram = view.gram()
         rows = jax.eval_shape(gram.flat, view.gradient)
         none = jnp.zeros(rows.shape, rows.dtype)
+
+        def descent(shift: Array | float, prior: Array) -> Solve:
+            left = -view.sense * gram.values() - gram.flat(prior)
+            return _from(prior, solver(gram.flat, left, jnp.zeros_like(prior), shift))
+
         return Prepared(
             solve=lambda g, shift: solver(gram.flat, none, g / jnp.sqrt(shift), shift),
-            descent=lambda shift: solver(gram.flat, -view.sense * gram.values(), jnp.zeros_like(view.gradient), shift),
+            descent=descent,
             gradient=lambda: view.gradient,
             scale=lambda: _rayleigh(gram, view.gradient),
         )
@@ -104,22 +109,32 @@ def by_factors() -> Prepare:
         matrix = square(rows.T if few else rows)
         solver = dense(matrix)
         scale = lambda: jnp.trace(matrix) / gram.size
+        left = lambda prior: -view.sense * gram.values() - rows @ prior
         gradient = lambda: -view.sense * (rows.T @ gram.values())
         if not few:
             solve = lambda b, shift: solver(gram.product, b, shift=shift)
-            return Prepared(solve, lambda shift: solve(gradient(), shift), gradient, scale)
+            return Prepared(
+                solve,
+                descent=lambda shift, prior: _from(prior, solve(rows.T @ left(prior), shift)),
+                gradient=gradient,
+                scale=scale,
+            )
 
         def solve_by_samples(b: Array, shift: Array | float) -> Solve:
             inner = solver(gram.product, rows @ b, shift=shift)
             return inner._replace(x=(b - rows.T @ inner.x) / shift)
 
-        def descent(shift: Array | float) -> Solve:
-            inner = solver(gram.product, -view.sense * gram.values(), shift=shift)
-            return inner._replace(x=rows.T @ inner.x)
+        def descent(shift: Array | float, prior: Array) -> Solve:
+            inner = solver(gram.product, left(prior), shift=shift)
+            return _from(prior, inner._replace(x=rows.T @ inner.x))
 
         return Prepared(solve_by_samples, descent, gradient, scale)
 
     return prepare
+
+
+def _from(prior: Array, rest: Solve) -> Solve:
+    return rest._replace(x=prior + rest.x)
 
 
 def _rayleigh(gram: Gram, v: Array) -> Array:
@@ -252,39 +267,82 @@ def annealed(
     return Rule(init, step)
 
 
-def averaged(prepare: Prepare, *, damping: float = 1e-12) -> Rule:
-    """Step k takes 1/k of the natural step, for players whose L is ½|features|² and features linear in the parameters.
+class Pool(NamedTuple):
+    """The memory of `pooled`: the normal equations of all rows so far, and how many rows those are."""
 
-    Each natural step leads to the minimiser on its own samples: the parameters are the mean of those minimisers.
-    The damping is relative to the scale of G.
+    matrix: Array
+    right: Array
+    rows: Array
+
+
+def pooled(*, damping: float = 1e-12) -> Rule:
+    """Least squares over the samples of all steps, for players whose L is ½|features|² and features linear in the
+    parameters.
+
+    Normal equations are added up, so that no batch has to fit into the memory that all of them would need, and solved
+    anew in every step from which on there are as many rows as parameters. The damping is relative to the scale of G.
     """
 
-    def step(view: View, state: Array) -> tuple[Field, Array, Move]:
-        ready = prepare(view)
-        solved = ready.descent(damping * ready.scale())
-        update = solved.x / (state + 1)
-        return moved(view, update), state + 1, report(ready.gradient(), update, solved)
+    def init(field: Field) -> Pool:
+        vector = split(field)[0]
+        nothing = jnp.zeros_like(vector)
+        return Pool(jnp.zeros((vector.size, vector.size), vector.dtype), nothing, jnp.zeros((), vector.dtype))
 
-    return Rule(lambda field: jnp.zeros((), split(field)[0].dtype), step)
+    def step(view: View, state: Pool) -> tuple[Field, Pool, Move]:
+        vector, gram = split(view.field)[0], view.gram()
+        rows, values = gram.rows(), gram.values()
+        right = rows.T @ (rows @ vector - values)  # as seen from parameters that are zero
+        state = Pool(state.matrix + square(rows), state.right + right, state.rows + rows.shape[0])
+
+        left = state.right - state.matrix @ vector
+
+        def solved() -> Solve:
+            shift = damping * jnp.trace(state.matrix) / vector.size
+            return dense(state.matrix)(gram.product, left, shift=shift)
+
+        def not_yet() -> Solve:
+            return Solve(*(jnp.zeros(leaf.shape, leaf.dtype) for leaf in jax.eval_shape(solved)))
+
+        solve = lax.cond(state.rows >= vector.size, solved, not_yet)
+        update = view.sense * solve.x
+        return moved(view, update), state, report(left, update, solve)
+
+    return Rule(init, step)
+
+
+class Trust(NamedTuple):
+    """The memory of `trusted`: the damping and the last update."""
+
+    damping: Array
+    update: Array
 
 
 def trusted(
-    prepare: Prepare, *, damping: float = 1e-3, factors: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 30.0)
+    prepare: Prepare,
+    *,
+    damping: float = 1e-3,
+    momentum: float = 0.0,
+    factors: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 30.0),
 ) -> Rule:
     """The natural gradient with a damping that looks after itself, for players whose L is ½|features|².
 
     Every step tries the last damping times each of `factors` and takes the field with the best L on the same
     samples; if none is better than standing still, it stands still and the damping grows. The damping is relative
-    to the scale of G, so that it means the same for every equation.
+    to the scale of G, so that it means the same for every equation. What it holds to is not zero but `momentum` times
+    the last update: what a batch does not tell, the batches before it do (SPRING, of Goldshlager, Abrahamsen and Lin).
     """
 
-    def step(view: View, state: Array) -> tuple[Field, Array, Move]:
+    def init(field: Field) -> Trust:
+        vector = split(field)[0]
+        return Trust(jnp.asarray(damping, vector.dtype), jnp.zeros_like(vector))
+
+    def step(view: View, state: Trust) -> tuple[Field, Trust, Move]:
         ready = prepare(view)
-        gradient, scale = ready.gradient(), ready.scale()
+        gradient, scale, prior = ready.gradient(), ready.scale(), momentum * state.update
 
         def attempt(factor: Array) -> tuple[Array, Array, Solve]:
-            relative = jnp.clip(state * factor, SMALLEST_DAMPING, LARGEST_DAMPING)
-            solved = ready.descent(relative * scale)
+            relative = jnp.clip(state.damping * factor, SMALLEST_DAMPING, LARGEST_DAMPING)
+            solved = ready.descent(relative * scale, prior)
             # A matrix that is singular to rounding, or a step out of the net's range, is a candidate that lost.
             value = view.sense * view.value(moved(view, solved.x))
             return jnp.where(jnp.isfinite(value), value, -jnp.inf), relative, solved
@@ -294,10 +352,11 @@ def trusted(
         chosen = Solve(*(leaf[best] for leaf in solves))
         accepted = values[best] > view.sense * view.value(view.field)
         update = jnp.where(accepted, chosen.x, 0.0)
-        state = jnp.where(accepted, dampings[best], jnp.minimum(state * factors[-1], LARGEST_DAMPING))
+        grown = jnp.minimum(state.damping * factors[-1], LARGEST_DAMPING)
+        state = Trust(jnp.where(accepted, dampings[best], grown), update)
         return moved(view, update), state, report(gradient, update, chosen)
 
-    return Rule(lambda field: jnp.asarray(damping, split(field)[0].dtype), step, kept=True)
+    return Rule(init, step, kept=True)
 
 
 class Guard(NamedTuple):

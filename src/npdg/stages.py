@@ -67,7 +67,7 @@ def train(
     hooks.on_chosen(settings)
     if tried:
         _replay(before, pde, hooks)
-    reserved = polish.seconds_of(budget, before.state.fields["u"], pde.dim) if budget and settings.polish else 0.0
+    reserved = polish.seconds_of(budget, before.state.fields["u"]) if budget and settings.polish else 0.0
     if tried:
         spent = max(trial.outcome.seconds for trial in tried)
         before = replace(before, seconds=spent, compile_seconds=sum(trial.outcome.compile_seconds for trial in tried))
