@@ -71,8 +71,8 @@ def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> f
         return jnp.concatenate([jnp.mean(lax.map(f, p, batch_size=min(BATCH, points)), axis=0) for f, p in parts])
 
     explained, norm, left, found = (float(m) for m in means(first, second))
-    # A boundary point shows d − 1 of the d components of a gradient. Errors that fade away from the boundary count for as
-    # much less as those that were found do.
+    # A boundary point shows d − 1 of the d components of a gradient. Errors that fade away from the boundary count
+    # for as much less as those that were found do.
     whole = pde.dim / max(pde.dim - 1, 1)
     fading = min(max(explained, 0.0) / found, whole) if found > 0 else whole
     error = max(explained, 0.0) + max(left, 0.0) * fading

@@ -270,7 +270,8 @@ def _report(
 ) -> Solve:
     """Recompute the residual and let it, not the recurrence, decide what is called converged."""
     norm_b = jnp.linalg.norm(b)
-    residual = jnp.where(norm_b > 0, jnp.linalg.norm(b - apply(x)) / jnp.where(norm_b > 0, norm_b, 1), 0)
+    none = norm_b == 0  # false for NaN
+    residual = jnp.where(none, 0, jnp.linalg.norm(b - apply(x)) / jnp.where(none, 1, norm_b))
     finite = jnp.isfinite(residual) & jnp.all(jnp.isfinite(x))
     honest = jnp.asarray(stopped) if rtol is None else jnp.asarray(stopped) & (residual <= 2 * rtol)
     status = jnp.where(
