@@ -17,7 +17,7 @@ pde = npdg.PDE(
 )
 
 if __name__ == "__main__":
-    solution = npdg.solve(pde, steps=60, activation="tanh")
+    solution = npdg.solve(pde, steps=150, activation="tanh")
     print(solution.error())
     print("u(0) =", solution([0.0, 0.0]), " ∇u(0) =", solution.gradient([0.0, 0.0]))
     assert solution.error().rel_l2 < 1e-4
