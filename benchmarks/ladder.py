@@ -39,6 +39,8 @@ RUNGS: dict[str, tuple[str, int, dict[str, str], dict[int, float]]] = {
 ABLATIONS: dict[str, dict[str, Any]] = {
     "default": {},
     "no polish": {"polish": False},
+    "no momentum": {"momentum": 0.0},
+    "large batches, no momentum": {"momentum": 0.0, "n_interior": 1500, "n_boundary": 200, "boundary_norm": "h1"},
     "no squares": {"squares": False},
     "tanh, no trial": {"activation": "tanh"},
     "deep, no trial": {"activation": "tanh", "width": 32, "depth": 3},

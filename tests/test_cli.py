@@ -148,6 +148,8 @@ SOLVE = ["solve", "poisson"]
         ([*SOLVE, "--set", "minres_rtol=nan"], "minres_rtol"),
         ([*SOLVE, "--set", "activation=relu"], "tanh, softplus, prelu or sine"),
         ([*SOLVE, "--set", "solver=lsmr", "--set", "damping=0"], "damping"),
+        ([*SOLVE, "--set", "momentum=1"], "momentum"),
+        ([*SOLVE, "--set", "dual=network", "--set", "momentum=0.5"], "momentum"),
         ([*SOLVE, "--set", "activation=prelu"], "second derivatives"),
         ([*SOLVE, "--set", "solution=wave"], "sines or cosines"),
         ([*SOLVE, "--dim", "0"], "dim"),

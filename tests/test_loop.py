@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from npdg import methods
+from npdg.directions import by_factors
 from npdg.fields import split
 from npdg.loop import Recipe, initial, run, step
 from npdg.presets import choose
 from npdg.problems import find
-from npdg.rules import by_factors, trusted
+from npdg.rules import trusted
 from npdg.saddle import Integral
 
 TINY = {"width": 5, "psi_width": 4, "depth": 2, "n_interior": 40, "n_boundary": 24}

@@ -13,12 +13,13 @@ import pytest
 import npdg
 from npdg import certificate, evaluation, grad, polish, stages, trial
 from npdg.certificate import error_estimate
+from npdg.directions import View, by_factors, by_products, by_rows
 from npdg.fields import MLP, Linearised, Sine, Squares, Tanh, parameter_count, split
 from npdg.gram import square
 from npdg.krylov import cg, lsmr
 from npdg.loop import Outcome, Recipe, Record, State, initial, step
 from npdg.presets import candidates
-from npdg.rules import Move, Rule, View, by_factors, by_products, by_rows, trusted
+from npdg.rules import Move, Rule, trusted
 from npdg.stages import precision
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import npdg
 from npdg import grad, methods
+from npdg.directions import View, by_products
 from npdg.fields import MLP, Tangent, split
 from npdg.formulations.tangent import tangent
 from npdg.gram import gram
@@ -14,7 +15,7 @@ from npdg.krylov import cg
 from npdg.loop import initial, run, step
 from npdg.pde import PDE
 from npdg.presets import choose
-from npdg.rules import View, by_products, guarded
+from npdg.rules import guarded
 
 pytestmark = pytest.mark.usefixtures("x64")
 

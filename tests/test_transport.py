@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal
 
 import npdg
 from npdg import scores
+from npdg.directions import View, by_products
 from npdg.distributions import Matched, Samples, bures
 from npdg.fields import split
 from npdg.formulations.monge import monge
@@ -19,7 +20,7 @@ from npdg.formulations.search import Search, refined
 from npdg.gram import Gram
 from npdg.krylov import cg
 from npdg.maps import Stretch, start_map, start_potential
-from npdg.rules import View, annealed, by_products, levenberg
+from npdg.rules import annealed, levenberg
 
 RNG = np.random.default_rng(0)
 

@@ -19,6 +19,7 @@ from jax import Array, lax
 
 from npdg import polish
 from npdg.calculus import grad, tangential_gradient
+from npdg.directions import by_products
 from npdg.evaluation import BATCH
 from npdg.fields import MLP, Centred, Field, Linearised, Sine, parameter_count, split
 from npdg.formulations.tangent import tangent
@@ -26,7 +27,7 @@ from npdg.krylov import cg
 from npdg.loop import Recipe, State, initial, step
 from npdg.measures import Points
 from npdg.pde import PDE, Dirichlet
-from npdg.rules import by_products, natural
+from npdg.rules import natural
 
 WAVES = 32
 DENSE = 3000  # parameters of u up to which the least squares, with its larger space, are solved directly

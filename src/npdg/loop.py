@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from npdg.directions import View
 from npdg.fields import Extrapolated, Field, split
 from npdg.gram import gram
 from npdg.krylov import Status
-from npdg.rules import Move, Rule, View
+from npdg.rules import Move, Rule
 from npdg.saddle import Fields, OnePoint, Player, Saddle, Samples, total
 
 CAPACITY = 256  # steps that one chunk may report

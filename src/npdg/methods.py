@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 from jax import Array
 
+from npdg.directions import Prepare, by_factors, by_products, by_rows
 from npdg.errors import InputError, unknown
 from npdg.fields import MLP, Centred, CutOff, Field, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.inf_sup import inf_sup, natural_condition
@@ -17,7 +18,7 @@ from npdg.krylov import cg, lsmr, minres
 from npdg.loop import Recipe
 from npdg.optimizers import adam, lbfgs
 from npdg.pde import PDE, Neumann
-from npdg.rules import Prepare, Rule, by_factors, by_products, by_rows, guarded, natural, plain, trusted
+from npdg.rules import Rule, guarded, natural, plain, trusted
 from npdg.saddle import Fields, OnePoint, Saddle
 from npdg.settings import METHODS, Settings
 

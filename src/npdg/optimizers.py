@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
+from npdg.directions import View
 from npdg.fields import Field, split
-from npdg.rules import Move, Rule, View, moved, report
+from npdg.rules import Move, Rule, moved, report
 
 
 def from_optax(optimizer: optax.GradientTransformation) -> Rule:

@@ -48,7 +48,7 @@ def candidates(
 
 
 def _remembering(settings: Settings, dim: int, overrides: dict[str, Any]) -> Settings:
-    """What is right for u alone, with exact duals: what a network dual needs larger batches for is not there."""
+    """With exact duals, small batches and momentum, unless the user has set them; as they are for all others."""
     if settings.dual != "exact":
         return settings
     batches = small_batches(parameters(dim, settings.width, settings.depth, settings.last_bias))

@@ -123,6 +123,8 @@ def resolve(method: str, preset: dict[str, Any], overrides: dict[str, Any]) -> S
     if settings.dual != "network" and (settings.neumann == "natural" or settings.residual_weight > 0):
         key = "neumann" if settings.neumann == "natural" else "residual_weight"
         raise InputError(f"{key}: it is of no use with dual={settings.dual}; set dual=network, or leave it out.")
+    if settings.momentum > 0 and settings.dual != "exact" and method != "natural-pinn":
+        raise InputError(f"momentum: it is of no use for {method} with dual={settings.dual}; leave it out.")
     if settings.solver == "lsmr" and settings.damping == 0:
         raise InputError(
             "damping: 0 is not allowed with solver=lsmr, which solves damped least squares; give 1e-6, say."

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from npdg.directions import by_products
 from npdg.distributions import Distribution, bures_matrix, independent, matched
 from npdg.fields import MLP, PReLU, Sine, Softplus, Tanh
 from npdg.formulations.monge import monge
@@ -17,7 +18,7 @@ from npdg.maps import start_map, start_potential
 from npdg.measures import Measure
 from npdg.optimizers import adam
 from npdg.pair import Pair
-from npdg.rules import Rule, annealed, by_products, levenberg, natural, plain
+from npdg.rules import Rule, annealed, levenberg, natural, plain
 from npdg.saddle import Fields
 from npdg.transport_settings import TransportSettings
 from npdg.units import Units
