@@ -39,6 +39,7 @@ RUNGS: dict[str, tuple[str, int, dict[str, str], dict[int, float]]] = {
 ABLATIONS: dict[str, dict[str, Any]] = {
     "default": {},
     "no polish": {"polish": False},
+    "no late phase": {"late": False},
     "no momentum": {"momentum": 0.0},
     "large batches, no momentum": {"momentum": 0.0, "n_interior": 1500, "n_boundary": 200, "boundary_norm": "h1"},
     "no squares": {"squares": False},
@@ -48,7 +49,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "inputs not centred": {"centred": False},
     "dual=tangent": {"dual": "tangent", "solver": "cg", "minres_max": 60},
 }
-ABLATED = ("poisson 10-D", "cosines 5-D", "nonlinear 5-D", "packet 10-D")
+ABLATED = ("poisson 10-D", "poisson 20-D", "cosines 5-D", "nonlinear 5-D", "packet 10-D")
 
 
 def measure(rung: str, seconds: float, seed: int, overrides: dict[str, Any]) -> dict[str, Any]:

@@ -150,6 +150,7 @@ SOLVE = ["solve", "poisson"]
         ([*SOLVE, "--set", "solver=lsmr", "--set", "damping=0"], "damping"),
         ([*SOLVE, "--set", "momentum=1"], "momentum"),
         ([*SOLVE, "--set", "dual=network", "--set", "momentum=0.5"], "momentum"),
+        ([*SOLVE, "--set", "late=true"], "late"),
         ([*SOLVE, "--set", "activation=prelu"], "second derivatives"),
         ([*SOLVE, "--set", "solution=wave"], "sines or cosines"),
         ([*SOLVE, "--dim", "0"], "dim"),

@@ -39,8 +39,9 @@ def candidates(
         if paper is None or missing:
             raise InputError(f"preset: 'paper' is not allowed for {missing}, which is not in the paper; give default.")
         presets = [paper(method, dim, **(march or {}))]
-    # The polish computes in float64; who asks for float32 means all of it.
+    # Late phase and polish compute in float64, and the late phase with another dual; who asks for one means all of it.
     own = {"polish": False} if overrides.get("precision") == "float32" else {}
+    own |= {"late": False} if {"dual", "precision"} & overrides.keys() else {}
     chosen = [resolve(method, {**values, **own}, overrides) for values in presets]
     if preset == "default" and march is None:
         chosen = [_remembering(settings, dim, overrides) for settings in chosen]

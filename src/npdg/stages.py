@@ -1,4 +1,4 @@
-"""The stages of a run: a trial where there is a choice of networks, the training itself, the linear polish.
+"""The stages of a run: a trial where there is a choice of networks, the training, its late phase, the linear polish.
 
 Each is a run of the one loop; what they share is the clock. A run of given steps is those steps and nothing else.
 """
@@ -11,10 +11,10 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from npdg import methods, polish
+from npdg import late, methods, polish
 from npdg.evaluation import error_meter
 from npdg.hooks import Hooks
-from npdg.loop import Outcome, State, initial, run
+from npdg.loop import Outcome, Recipe, State, initial, run
 from npdg.pde import PDE
 from npdg.rollback import careful, go_on, recipes
 from npdg.settings import Settings
@@ -75,17 +75,31 @@ def train(
         if before.stop_reason != "diverged":
             keep.trained(before)
         return Trained(settings, before, tuple(tried))
-    with precision(settings.precision):
-        outcome = go_on(
-            recipe,
-            recipes(method, settings, lambda s: methods.recipe(pde, method, s)),
-            before,
-            rollbacks,
-            hooks,
-            seconds=seconds if budget is None else budget - reserved,
-            steps=steps,
-            evaluate=evaluate,
-        )
+    late_part = late.seconds_of(budget - reserved, before.state.fields["u"]) if budget and settings.late else 0.0
+
+    def on(recipe: Recipe, settings: Settings, before: Outcome, reserved: float, hooks: Hooks) -> Outcome:
+        with precision(settings.precision):
+            outcome = go_on(
+                recipe,
+                recipes(method, settings, lambda s: methods.recipe(pde, method, s)),
+                before,
+                rollbacks,
+                hooks,
+                seconds=seconds if budget is None else budget - reserved,
+                steps=steps,
+                evaluate=_meter(pde, settings.precision),
+            )
+        outcome.detail = "; ".join(filter(None, [before.detail, outcome.detail]))
+        return outcome
+
+    outcome = on(recipe, settings, before, reserved + late_part, hooks)
+    if late_part > 0 and outcome.stop_reason == "seconds":
+        attempt = _attempt(pde, settings, outcome, seed, late_part, hooks)
+        if attempt.ratio < 1:
+            keep_late = replace(hooks, keep=late.kept_as(outcome.state, keep))
+            outcome = on(attempt.recipe, attempt.settings, _after(outcome, attempt.outcome), reserved, keep_late)
+        else:
+            outcome = on(recipe, settings, replace(outcome, seconds=attempt.outcome.seconds), reserved, hooks)
     if budget is not None and outcome.stop_reason == "seconds":
         remark = _short(outcome, budget) or (
             _plateau(outcome) if method == "npdg" and settings.dual != "network" else ""
@@ -101,6 +115,35 @@ def _replay(outcome: Outcome, pde: PDE, hooks: Hooks) -> None:
     for record in outcome.history:
         if record.errors or pde.exact is None:
             hooks.on_record(record)
+
+
+def _attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: float, hooks: Hooks) -> Start:
+    """The beginning of the late phase, reported if it is better than what was trained."""
+    with precision("float64"):
+        attempt = late.attempt(
+            pde,
+            settings,
+            trained,
+            seed,
+            seconds,
+            evaluate=_meter(pde, "float64"),
+            should_stop=hooks.should_stop,
+            enough=lambda new: hooks.enough([*trained.history, *new]),
+        )
+    if attempt.ratio < 1:
+        hooks.on_note(f"exact duals on batches of {attempt.settings.n_interior} points from {trained.seconds:.0f} s on")
+        _replay(attempt.outcome, pde, hooks)
+    return attempt
+
+
+def _after(first: Outcome, then: Outcome) -> Outcome:
+    """Two parts of a run as one."""
+    return replace(
+        then,
+        history=first.history + then.history,
+        compile_seconds=first.compile_seconds + then.compile_seconds,
+        detail=first.detail,
+    )
 
 
 def _polish(pde: PDE, trained: Outcome, seconds: float, seed: int, hooks: Hooks) -> Outcome:
@@ -120,12 +163,9 @@ def _polish(pde: PDE, trained: Outcome, seconds: float, seed: int, hooks: Hooks)
         trained.detail = f"{trained.detail}; the linear correction was not better and was left out".lstrip("; ")
         return trained
     _replay(outcome, pde, hooks)
-    outcome.history = trained.history + outcome.history
-    outcome.compile_seconds += trained.compile_seconds
     if outcome.stop_reason == "diverged":  # it had been better before that
         outcome.stop_reason = "seconds"
-    outcome.detail = trained.detail
-    return outcome
+    return _after(trained, outcome)
 
 
 def _short(outcome: Outcome, seconds: float) -> str:

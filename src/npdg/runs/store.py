@@ -247,10 +247,11 @@ def load(directory: Path, pde: PDE | None) -> Solution:
     result = json.loads((directory / RESULT).read_text())
     with precision(settings.precision):
         template = methods.primal(pde, settings, jax.random.key(0))
-    with precision("float64" if result["polished"] else settings.precision):
+    with precision(result["precision"]):  # of the stage that came last
+        if result["precision"] == "float64":
+            template = as_float64(template)
         if result["polished"]:
-            net = as_float64(template)
-            template = Linearised.at(net, (net,))
+            template = Linearised.at(template, (template,))
         u = fill(template, directory / ARRAYS)
     return Solution(
         pde,

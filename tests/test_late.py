@@ -1,0 +1,137 @@
+"""The late phase: exact duals on small batches, from where the tangent dual stands."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import npdg
+from npdg import late, stages
+from npdg.fields import MLP, parameter_count
+from npdg.hooks import KEEP_NOTHING, Hooks, Keep
+from npdg.loop import Outcome, State
+from npdg.polish import LARGEST, SPEED
+from npdg.presets import candidates
+from npdg.settings import Settings, late_settings, marching_preset
+
+SMALL: dict[str, Any] = {
+    "dual": "tangent",
+    "solver": "cg",
+    "width": 8,
+    "n_interior": 200,
+    "n_boundary": 40,
+    "late": True,
+    "polish": False,
+    "precision": "float32",
+}
+
+
+def equation() -> npdg.PDE:
+    exact = lambda x: jnp.sin(2 * x[0]) * jnp.exp(x[1])
+    return npdg.PDE(
+        npdg.Box(0.0, 1.0, dim=2),
+        flux=lambda u, x: npdg.grad(u)(x),
+        source=lambda x: 3 * exact(x),
+        boundary=npdg.Dirichlet(exact),
+        exact=exact,
+    )
+
+
+def small() -> Settings:
+    return candidates("mine", 2, "npdg", "default", SMALL)[0]
+
+
+def train(hooks: Hooks, seconds: float = 2.0) -> stages.Trained:
+    return stages.train(equation(), "npdg", [small()], seconds=seconds, steps=None, seed=0, hooks=hooks)
+
+
+def test_the_late_phase_gets_its_share_unless_that_is_too_few_steps():
+    net = MLP(20, 128, 2, key=jax.random.key(0))
+    enough = late.FEWEST * late.COST * parameter_count(net) ** 3 / SPEED / late.SHARE
+    assert late.seconds_of(1.01 * enough, net) == pytest.approx(1.01 * enough * late.SHARE)
+    assert late.seconds_of(0.99 * enough, net) == 0.0
+    large = MLP(100, 256, 2, key=jax.random.key(0))
+    assert parameter_count(large) > LARGEST
+    assert late.seconds_of(1e9, large) == 0.0
+
+
+def test_its_batches_tell_enough_of_the_parameters():
+    for parameters in (100, 2817, 6657):
+        chosen = late_settings(small(), parameters)
+        assert chosen.n_interior + 2 * chosen.n_boundary >= 0.4 * parameters
+        assert (chosen.dual, chosen.precision) == ("exact", "float64")
+
+
+def test_who_chooses_the_dual_or_the_precision_gets_no_late_phase():
+    default = lambda overrides: candidates("mine", 20, "npdg", "default", overrides)
+    assert all(settings.late for settings in default({}))
+    assert not any(settings.late for settings in default({"dual": "tangent"}))
+    assert not any(settings.late for settings in default({"precision": "float32"}))
+    assert not any(settings.late for settings in candidates("mine", 5, "npdg", "default", {}))
+    assert not marching_preset("npdg", 20)["late"]
+
+
+@pytest.mark.slow
+def test_the_late_phase_goes_on_from_the_tangent_dual_and_is_kept_in_its_shape():
+    kept: list[Outcome] = []
+    notes: list[str] = []
+    keep = Keep(between=kept.append, trained=kept.append)
+    trained = train(Hooks(lambda record: None, on_note=notes.append, keep=keep))
+    assert [note for note in notes if note.startswith("exact duals on batches of 500 points")] == notes
+    assert len(notes) == 1
+    history = trained.outcome.history
+    assert [record.step for record in history] == list(range(1, len(history) + 1))
+    first = next(k for k, record in enumerate(history) if "residual" in record.terms)
+    assert all("pairing" in record.terms for record in history[:first])
+    assert all("residual" in record.terms for record in history[first:])
+    error = lambda record: record.errors["rel_h1"]
+    before = [error(record) for record in history[:first] if record.errors]
+    assert error(history[-1]) < 0.1 * before[-1]
+    # What is written can be read back as the state of a training with the tangent dual.
+    shapes = [jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), outcome.state) for outcome in kept]
+    assert all(shape == shapes[0] for shape in shapes)
+    last = kept[-1].state.fields["u"]
+    for rounded, leaf in zip(jax.tree.leaves(last), jax.tree.leaves(trained.outcome.state.fields["u"]), strict=True):
+        assert leaf.dtype == np.float64
+        np.testing.assert_allclose(rounded, leaf, rtol=1e-6, atol=1e-30)
+
+
+@pytest.mark.slow
+def test_a_late_phase_that_is_no_better_is_left(monkeypatch):
+    attempt = late.attempt
+
+    def poor(*arguments: Any, **keywords: Any) -> Any:
+        start = attempt(*arguments, **keywords)
+        return replace(start, ratio=1.5)
+
+    monkeypatch.setattr(late, "attempt", poor)
+    notes: list[str] = []
+    trained = train(Hooks(lambda record: None, on_note=notes.append))
+    assert notes == []
+    assert all("pairing" in record.terms for record in trained.outcome.history)
+    assert jax.tree.leaves(trained.outcome.state.fields["u"])[0].dtype == np.float32
+    assert trained.outcome.seconds == pytest.approx(2.0, abs=0.5)
+
+
+@pytest.mark.slow
+def test_a_run_resumed_in_its_late_phase_stays_as_good(tmp_path, monkeypatch):
+    monkeypatch.setattr(npdg.Solution, "error_estimate", lambda self: None)  # not what this is about
+    kept: list[Outcome] = []
+    train(Hooks(lambda record: None, keep=replace(KEEP_NOTHING, trained=kept.append)))
+    stopped = kept[-1]
+    restored = lambda template: replace(
+        stopped, state=State(stopped.state.fields, stopped.state.rules, template.key, stopped.state.step)
+    )
+    again = train(Hooks(lambda record: None, keep=Keep(restore=restored)), seconds=3.0).outcome
+    error = lambda outcome: outcome.history[-1].errors["rel_h1"]
+    assert error(again) < 2 * error(stopped)
+    solution = npdg.solve(equation(), seconds=2.0, seed=0, **SMALL)
+    assert (solution.precision, solution.polished) == ("float64", False)
+    x = np.array([[0.1, 0.9], [0.5, 0.5]])
+    loaded = npdg.load(solution.save(tmp_path / "run"), equation())
+    np.testing.assert_array_equal(loaded(x), solution(x))
+    assert math.isfinite(solution.error().rel_l2)
