@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import npdg
-from npdg import certificate, evaluation, grad, polish, stages, trial
+from npdg import certificate, evaluation, grad, methods, polish, stages, trial
 from npdg.certificate import error_estimate
 from npdg.directions import View, by_factors, by_products, by_rows
 from npdg.fields import MLP, Linearised, Sine, Squares, Tanh, parameter_count, split
 from npdg.gram import square
+from npdg.hooks import Hooks
 from npdg.krylov import cg, lsmr
 from npdg.loop import Outcome, Recipe, Record, State, initial, step
 from npdg.presets import candidates
@@ -162,6 +163,16 @@ def test_a_training_that_took_too_long_is_polished_all_the_same(monkeypatch):
 
     monkeypatch.setattr(stages, "go_on", slow)
     assert npdg.solve(equation(), seconds=1.0, seed=0, width=8, n_interior=100, n_boundary=20).polished
+
+
+def test_an_interruption_in_the_polish_is_not_called_the_end_of_the_seconds():
+    settings = candidates("mine", 2, "npdg", "default", {"width": 8, "n_interior": 100, "n_boundary": 20})[0]
+    with precision("float64"):
+        trained = Outcome(initial(methods.recipe(equation(), "npdg", settings), 0), "seconds", seconds=5.0)
+    hooks = Hooks(lambda record: None, should_stop=lambda: "interrupted")
+    outcome = stages._polish(equation(), trained, 6.0, 0, hooks)
+    assert outcome.stop_reason == "interrupted"
+    assert outcome.state is trained.state
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ import jax
 from npdg import methods
 from npdg.fields import Field, parameter_count
 from npdg.hooks import Keep
-from npdg.loop import Outcome, State, initial, run
-from npdg.pde import PDE
+from npdg.loop import Outcome, Recipe, State, initial, run
+from npdg.pde import PDE, Dirichlet
 from npdg.polish import LARGEST, SPEED, as_float64
 from npdg.settings import Settings, late_settings
 from npdg.trial import Start, judge
@@ -26,11 +26,12 @@ COST = 0.4  # of a step, beside the polish's for a row a parameter
 PROBE = 1 / 3  # of its seconds
 
 
-def seconds_of(seconds: float, u: Field) -> float:
-    """How much of the training's seconds the late phase gets: its share, or nothing if that is too few steps."""
+def seconds_of(seconds: float, spent: float, u: Field) -> float:
+    """How much of the training's seconds the late phase gets: its share of them, or what is left of them after those
+    that are `spent`; nothing if that is too few steps."""
     size = parameter_count(u)
-    steps = SHARE * seconds / (COST * size**3 / SPEED)
-    return SHARE * seconds if size <= LARGEST and steps >= FEWEST else 0.0
+    part = min(SHARE * seconds, seconds - spent)
+    return part if size <= LARGEST and part >= FEWEST * COST * size**3 / SPEED else 0.0
 
 
 def attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: float, **hooks) -> Start:
@@ -39,7 +40,7 @@ def attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: 
     Its `ratio` is below one if it was better on fresh points.
     """
     u = as_float64(trained.state.fields["u"])
-    chosen = late_settings(settings, parameter_count(u))
+    chosen = late_settings(settings, parameter_count(u), 2 if isinstance(pde.boundary, Dirichlet) else 1)
     recipe = methods.recipe(pde, "npdg", chosen)
     start: State = eqx.tree_at(
         lambda state: (state.fields, state.step), initial(recipe, seed), ({"u": u}, trained.state.step)
@@ -51,13 +52,14 @@ def attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: 
     return Start(chosen, recipe, outcome, after, after / before if before > 0 else math.inf)
 
 
-def kept_as(trained: State, keep: Keep) -> Keep:
-    """Keeps the states of a late phase in the shape of the training's, from which a run can be resumed."""
+def kept_as(recipe: Recipe, trained: State, keep: Keep) -> Keep:
+    """Keeps the states of a late phase as such of the training before it, from which a run can be resumed."""
 
     def like(outcome: Outcome) -> Outcome:
         state = outcome.state
         u = jax.tree.map(lambda new, old: new.astype(old.dtype), state.fields["u"], trained.fields["u"])
-        return replace(outcome, state=State({"u": u}, trained.rules, trained.key, state.step))
+        rules = {"u": recipe.rules["u"].init(u)}  # a good state of before would be a step back
+        return replace(outcome, state=State({"u": u}, rules, trained.key, state.step))
 
     return replace(
         keep,

@@ -15,7 +15,7 @@ import numpy as np
 from npdg import methods
 from npdg.evolution import Clock, Evolution, fitting, implicit_step
 from npdg.fields import Field
-from npdg.hooks import Hooks, Keep
+from npdg.hooks import Hooks
 from npdg.loop import Outcome, Program, Recipe, Record, State, initial
 from npdg.rollback import RecipeAfter, go_on, recipes
 from npdg.settings import Settings
@@ -203,7 +203,7 @@ def _solve(
         recipe_after,
         before,
         limits.rollbacks,
-        replace(hooks, enough=enough, keep=Keep(rollbacks=before.rollbacks)),
+        replace(hooks, enough=enough),
         seconds=limits.seconds,
         steps=limits.steps,
         evaluate=evaluate,

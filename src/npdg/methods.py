@@ -79,9 +79,10 @@ def recipe(pde: PDE, method: str, settings: Settings) -> Recipe:
         raise unknown("method", method, METHODS)
     by_dual = {"tangent": True, "network": settings.pairing == "weak"}
     if pde.sampling is not None and (method in ("wan", "deep-ritz") or by_dual.get(settings.dual, False)):
+        remedy = {"tangent": "dual=exact", "network": "pairing=strong"}.get(settings.dual, "method=npdg and dual=exact")
         raise InputError(
             "sampling: a measure of your own is not allowed where the weak form is integrated, which asks for uniform "
-            "points; set pairing=strong, or leave PDE(sampling=...) out."
+            f"points; set {remedy}, or leave PDE(sampling=...) out."
         )
     return replace(RECIPES[method](pde, method, settings), given=_given(pde))
 

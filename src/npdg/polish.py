@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from npdg.fields import Field, Linearised, parameter_count
 from npdg.formulations.least_squares import least_squares
 from npdg.loop import Recipe
-from npdg.pde import PDE
+from npdg.pde import PDE, Dirichlet
 from npdg.rules import pooled
 
 LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
@@ -45,9 +45,10 @@ def as_float64(u: Field) -> Field:
 def correction(pde: PDE, base: Field, nets: Sequence[Field], *, per_parameter: int = 8) -> Recipe:
     """A run for the correction of `base` in the tangent spaces of the nets, with so many points a parameter."""
     columns = sum(parameter_count(net) for net in nets)
-    # One boundary point, which brings two rows, for two interior ones; as many as the memory holds, but more rows than
-    # parameters.
-    interior = int(max(min(max(per_parameter * columns, 2000), MEMORY / (16 * columns)), 0.6 * columns))
+    # One boundary point, which brings two rows (a given flux one), for two interior ones; as many as the memory holds,
+    # but more rows than parameters.
+    fewest = (0.6 if isinstance(pde.boundary, Dirichlet) else 0.8) * columns
+    interior = int(max(min(max(per_parameter * columns, 2000), MEMORY / (16 * columns)), fewest))
     return Recipe(
         saddle=least_squares(pde, boundary_norm="h1-sampled"),
         start=lambda key: {"u": Linearised.at(base, nets)},

@@ -6,6 +6,7 @@ from typing import Any
 from npdg.errors import InputError, unknown
 from npdg.problems import CARDS
 from npdg.settings import (
+    LATE_KEYS,
     METHODS,
     PRESETS,
     SHAPE_KEYS,
@@ -39,9 +40,9 @@ def candidates(
         if paper is None or missing:
             raise InputError(f"preset: 'paper' is not allowed for {missing}, which is not in the paper; give default.")
         presets = [paper(method, dim, **(march or {}))]
-    # Late phase and polish compute in float64, and the late phase with another dual; who asks for one means all of it.
-    own = {"polish": False} if overrides.get("precision") == "float32" else {}
-    own |= {"late": False} if {"dual", "precision"} & overrides.keys() else {}
+    # Late phase and polish compute in float64; who asks for float32 means all of it.
+    own = {"late": False, "polish": False} if overrides.get("precision") == "float32" else {}
+    own |= {"late": False} if LATE_KEYS & overrides.keys() else {}
     chosen = [resolve(method, {**values, **own}, overrides) for values in presets]
     if preset == "default" and march is None:
         chosen = [_remembering(settings, dim, overrides) for settings in chosen]

@@ -68,7 +68,7 @@ def go_on(
 ) -> Outcome:
     """Go on from what there is to the end of the budget; after a fault, from the last good state if that is allowed."""
     history, good, notes = before.history, before.state, []
-    so_far = replace(before, rollbacks=hooks.keep.rollbacks)
+    so_far = before
 
     def whole(outcome: Outcome) -> Outcome:
         return replace(

@@ -183,15 +183,16 @@ def small_batches(parameters: int) -> dict[str, Any]:
     return {"n_interior": interior, "n_boundary": interior // 4, "boundary_norm": "h1-sampled", "momentum": 0.9}
 
 
-def late_settings(settings: Settings, parameters: int) -> Settings:
-    """The late phase of a training with the tangent dual: exact duals, and batches of 0.4 rows a parameter or more."""
+def late_settings(settings: Settings, parameters: int, traces: int) -> Settings:
+    """The late phase of a training with the tangent dual: exact duals, and batches of 0.4 rows a parameter or more, of
+    which a boundary point brings `traces`."""
     # In 30-D the error grows with 0.2 rows a parameter, and falls as fast by time with 0.4 as with 0.75.
     return settings.model_copy(
         update={
             "dual": "exact",
             "solver": "dense",
             "n_interior": max(500, math.ceil(0.25 * parameters)),
-            "n_boundary": max(150, math.ceil(0.075 * parameters)),
+            "n_boundary": max(150, math.ceil(0.15 * parameters / traces)),
             "boundary_norm": "h1-sampled",
             "momentum": 0.9,
             "precision": "float64",
@@ -208,6 +209,9 @@ SEVERAL_UP_TO = 30
 
 # A user who sets one of these has chosen the network; nothing is tried then.
 SHAPE_KEYS = frozenset({"width", "depth", "activation", "squares", "dual"})
+
+# The late phase has its own of these; who sets one means the whole run.
+LATE_KEYS = frozenset({"dual", "solver", "boundary_norm", "n_interior", "n_boundary", "momentum"})
 
 # (1 + ω) τ_φ ν = 1 makes the extrapolated dual the Riesz representative of the residual, so that u contracts by
 # 1 − τ_u/ν a step whatever τ_φ is; a small τ_φ keeps the dual networks where their linearisation holds.

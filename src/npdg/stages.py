@@ -18,6 +18,7 @@ from npdg.loop import Outcome, Recipe, State, initial, run
 from npdg.pde import PDE
 from npdg.rollback import careful, go_on, recipes
 from npdg.settings import Settings
+from npdg.stopping import last_phase, residual
 from npdg.trial import Start, choose_start, judge
 
 LIVE_POINTS = 10_000
@@ -48,7 +49,7 @@ def train(
     rollbacks: int = 0,
     hooks: Hooks,
 ) -> Trained:
-    """Choose among the options, train with at most so many roll-backs, polish."""
+    """Choose among the options, train with at most so many roll-backs, go on with exact duals if that helps, polish."""
     evaluate = _meter(pde, options[0].precision)
     budget = seconds if steps is None else None  # what a trial and a polish may take a part of
     tried: list[Start] = []
@@ -75,7 +76,11 @@ def train(
         if before.stop_reason != "diverged":
             keep.trained(before)
         return Trained(settings, before, tuple(tried))
-    late_part = late.seconds_of(budget - reserved, before.state.fields["u"]) if budget and settings.late else 0.0
+    late_part = (
+        late.seconds_of(budget - reserved, before.seconds, before.state.fields["u"])
+        if budget and settings.late
+        else 0.0
+    )
 
     def on(recipe: Recipe, settings: Settings, before: Outcome, reserved: float, hooks: Hooks) -> Outcome:
         with precision(settings.precision):
@@ -95,11 +100,14 @@ def train(
     outcome = on(recipe, settings, before, reserved + late_part, hooks)
     if late_part > 0 and outcome.stop_reason == "seconds":
         attempt = _attempt(pde, settings, outcome, seed, late_part, hooks)
+        tried.append(attempt)
+        whole = _after(outcome, attempt.outcome)
         if attempt.ratio < 1:
-            keep_late = replace(hooks, keep=late.kept_as(outcome.state, keep))
-            outcome = on(attempt.recipe, attempt.settings, _after(outcome, attempt.outcome), reserved, keep_late)
+            keep_late = replace(hooks, keep=late.kept_as(recipe, outcome.state, keep))
+            outcome = on(attempt.recipe, attempt.settings, whole, reserved, keep_late)
         else:
-            outcome = on(recipe, settings, replace(outcome, seconds=attempt.outcome.seconds), reserved, hooks)
+            back = replace(outcome, seconds=whole.seconds, compile_seconds=whole.compile_seconds)
+            outcome = on(recipe, settings, back, reserved, hooks)
     if budget is not None and outcome.stop_reason == "seconds":
         remark = _short(outcome, budget) or (
             _plateau(outcome) if method == "npdg" and settings.dual != "network" else ""
@@ -119,6 +127,7 @@ def _replay(outcome: Outcome, pde: PDE, hooks: Hooks) -> None:
 
 def _attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: float, hooks: Hooks) -> Start:
     """The beginning of the late phase, reported if it is better than what was trained."""
+    hooks.on_note(f"exact duals in small batches are tried from {trained.seconds:.0f} s on")
     with precision("float64"):
         attempt = late.attempt(
             pde,
@@ -131,8 +140,9 @@ def _attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds:
             enough=lambda new: hooks.enough([*trained.history, *new]),
         )
     if attempt.ratio < 1:
-        hooks.on_note(f"exact duals on batches of {attempt.settings.n_interior} points from {trained.seconds:.0f} s on")
         _replay(attempt.outcome, pde, hooks)
+    else:
+        hooks.on_note(f"they were no better by {attempt.outcome.seconds:.0f} s: training goes on as before")
     return attempt
 
 
@@ -143,6 +153,7 @@ def _after(first: Outcome, then: Outcome) -> Outcome:
         history=first.history + then.history,
         compile_seconds=first.compile_seconds + then.compile_seconds,
         detail=first.detail,
+        rollbacks=first.rollbacks,
     )
 
 
@@ -159,9 +170,15 @@ def _polish(pde: PDE, trained: Outcome, seconds: float, seed: int, hooks: Hooks)
         )
         better = merit(outcome.state.fields) < merit({"u": u})
     if not better:
-        trained.seconds = outcome.seconds
-        trained.detail = f"{trained.detail}; the linear correction was not better and was left out".lstrip("; ")
-        return trained
+        ended = outcome.stop_reason in ("seconds", "diverged")
+        remark = f"the linear correction was {'not better' if ended else outcome.stop_reason} and was left out"
+        return replace(
+            trained,
+            stop_reason=trained.stop_reason if ended else outcome.stop_reason,
+            seconds=outcome.seconds,
+            compile_seconds=trained.compile_seconds + outcome.compile_seconds,
+            detail="; ".join(filter(None, [trained.detail, remark])),
+        )
     _replay(outcome, pde, hooks)
     if outcome.stop_reason == "diverged":  # it had been better before that
         outcome.stop_reason = "seconds"
@@ -180,13 +197,19 @@ def _short(outcome: Outcome, seconds: float) -> str:
 
 def _plateau(outcome: Outcome) -> str:
     """A sentence if the last third of the time brought no progress over the third before it."""
-    merits = [(r.seconds, abs(r.terms.get("residual", r.terms.get("pairing", 0.0)))) for r in outcome.history]
-    end = outcome.seconds
-    middle = [merit for at, merit in merits if end / 3 < at <= 2 * end / 3]
-    last = [merit for at, merit in merits if at > 2 * end / 3]
+    if not outcome.history:
+        return ""
+    phase = last_phase(outcome.history)
+    began = 0.0 if len(phase) == len(outcome.history) else phase[0].seconds
+    third = (outcome.seconds - began) / 3
+    merits = [(record.seconds - began, residual(record) ** 2) for record in phase]
+    middle = [merit for at, merit in merits if third < at <= 2 * third]
+    last = [merit for at, merit in merits if at > 2 * third]
     if min(len(middle), len(last)) < 5 or statistics.median(last) < 0.8 * statistics.median(middle):
         return ""
-    return f"plateau: the residual has stayed near its value at {end / 3:.0f} s; a wider or deeper network may help"
+    return (
+        f"plateau: the residual has stayed near its value at {began + third:.0f} s; a wider or deeper network may help"
+    )
 
 
 def _meter(pde: PDE, at: str) -> Callable[[Any], dict[str, float]]:

@@ -85,12 +85,21 @@ def on_plateau(history: Sequence[Record]) -> bool:
     """
     if not history:
         return False
-    end = history[-1].step
-    middle = [residual(record) for record in history if end / 3 < record.step <= 2 * end / 3]
-    last = [residual(record) for record in history if record.step > 2 * end / 3]
+    history = last_phase(history)
+    before = history[0].step - 1
+    third = (history[-1].step - before) / 3
+    middle = [residual(record) for record in history if before + third < record.step <= before + 2 * third]
+    last = [residual(record) for record in history if record.step > before + 2 * third]
     if min(len(middle), len(last)) < WINDOW:
         return False
     return statistics.median(last) > PROGRESS * statistics.median(middle)
+
+
+def last_phase(history: Sequence[Record]) -> Sequence[Record]:
+    """The records at the end of a history that report the same terms: only those can be compared."""
+    names = history[-1].terms.keys()
+    others = [k for k, record in enumerate(history) if record.terms.keys() != names]
+    return history[others[-1] + 1 :] if others else history
 
 
 def residual(record: Record) -> float:

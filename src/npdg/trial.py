@@ -36,7 +36,7 @@ class Start:
 
     def __str__(self) -> str:
         return (
-            f"{shape(self.settings)}: |residual|² fell to {self.ratio:.1e} of its start in "
+            f"{shape(self.settings)}, {self.settings.dual} dual: |residual|² fell to {self.ratio:.1e} of its start in "
             f"{len(self.outcome.history)} steps"
         )
 

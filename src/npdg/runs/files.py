@@ -74,10 +74,23 @@ def keep_rows(path: Path, wanted: Callable[[dict[str, str]], bool]) -> None:
     if not columns:
         path.unlink(missing_ok=True)
         return
+    _write_table(path, columns, [row for row in rows if wanted(row)])
+
+
+def add_columns(path: Path, new: Sequence[str]) -> list[str]:
+    """Give a CSV file further columns, which are empty in the rows that it has; all its columns then."""
+    columns, rows = read_rows(path)
+    if missing := [column for column in new if column not in columns]:
+        columns += missing
+        _write_table(path, columns, rows)
+    return columns
+
+
+def _write_table(path: Path, columns: Sequence[str], rows: Sequence[dict[str, str]]) -> None:
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row for row in rows if wanted(row))
+    writer.writerows(rows)
     write_whole(path, text.getvalue())
 
 

@@ -85,12 +85,14 @@ class Writer:
 def keep_run(writer: Writer, past: Checkpoint | None, history: list[Record]) -> Keep:
     """The checkpoints of a run, which goes on from `past` if there is one."""
 
+    rollbacks = 0 if past is None else int(past.facts.get("rollbacks", 0))
+
     def restore(template: State) -> Outcome | None:
         if past is None:
             return None
         state = from_arrays(template, past.arrays, past.path)
         spent, compiled = (float(past.facts.get(key, 0)) for key in ("seconds", "compile_seconds"))
-        return Outcome(state, "seconds", seconds=spent, compile_seconds=compiled, history=history)
+        return Outcome(state, "seconds", seconds=spent, compile_seconds=compiled, history=history, rollbacks=rollbacks)
 
     def between(outcome: Outcome) -> None:
         writer.offer(outcome.seconds, lambda: write(outcome))
@@ -109,7 +111,7 @@ def keep_run(writer: Writer, past: Checkpoint | None, history: list[Record]) -> 
         between(outcome)
         writer.flush()
 
-    return Keep(restore, between, trained, 0 if past is None else int(past.facts.get("rollbacks", 0)))
+    return Keep(restore, between, trained, rollbacks)
 
 
 def merit_of(record: Record) -> float | None:

@@ -21,7 +21,7 @@ from npdg.errors import InputError
 from npdg.loop import Record
 from npdg.problems import CARDS
 from npdg.runs.config import to_toml
-from npdg.runs.files import append_rows, plain, read_rows, write_json, write_whole
+from npdg.runs.files import add_columns, append_rows, plain, read_rows, write_json, write_whole
 from npdg.runs.reading import CONFIG, ENVIRONMENT, METRICS, RESULT
 from npdg.settings import Settings, parse
 from npdg.transport_settings import TransportSettings
@@ -62,12 +62,12 @@ class MetricsFile:
 
     def __init__(self, directory: Path):
         self.path = directory / METRICS
-        self.columns: list[str] | None = None
+        self.columns: list[str] = []
 
     def __call__(self, step: int, record: Record) -> None:
         row = _row(record)
-        # The stages of a run may report different terms; the first one names the columns.
-        self.columns = self.columns or read_rows(self.path)[0] or list(row)
+        if not row.keys() <= set(self.columns):  # the stages of a run may report different terms
+            self.columns = add_columns(self.path, list(row))
         append_rows(self.path, self.columns, [row])
 
 
@@ -235,7 +235,7 @@ def kind_of(directory: Path) -> Literal["solution", "march", "transport"]:
 def load(directory: Path, pde: PDE | None) -> Solution:
     """Read a solution back; its arrays are laid into a network built from its configuration."""
     from npdg.fields import Linearised
-    from npdg.solution import Solution, precision
+    from npdg.solution import precision
 
     config = tomllib.loads((directory / CONFIG).read_text())
     settings, run = parse(Settings, config["settings"]), config["run"]

@@ -34,12 +34,20 @@ def of_solution(solution: Solution) -> dict[str, float] | None:
         return None
     with precision(solution.settings.precision):
         recipe = methods.recipe(solution.pde, solution.method, solution.settings)
-        found = _parts(recipe, initial(recipe, solution.seed), solution.seconds / solution.steps)
+        found = _parts(recipe, initial(recipe, solution.seed), _step_seconds(solution))
     if solution.pde.exact is not None:
         with precision(solution.precision):
             meter = error_meter(solution.pde, LIVE_POINTS)
             found["evaluation"] = _seconds(lambda: meter(solution.u))
     return found
+
+
+def _step_seconds(solution: Solution) -> float:
+    """Of a step before the late phase, which reports other terms."""
+    training = [record for record in solution.history if record.terms.keys() == solution.history[0].terms.keys()]
+    if not training:
+        return solution.seconds / solution.steps
+    return training[-1].seconds / training[-1].step
 
 
 def of_trajectory(trajectory: Trajectory) -> dict[str, float] | None:
