@@ -11,6 +11,7 @@ added up. The certificate asks the same question of a larger space.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +19,16 @@ import jax.numpy as jnp
 from npdg.fields import Field, Linearised, parameter_count
 from npdg.formulations.least_squares import least_squares
 from npdg.loop import Recipe
+from npdg.measures import Mixture, Sought
 from npdg.pde import PDE, Dirichlet
 from npdg.rules import pooled
+from npdg.saddle import Saddle
 
 LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
 MEMORY = 400 * 2**20  # bytes of one batch's Jacobian
 SHARE, MOST = 0.15, 20.0  # of the run's seconds, and at most so many, unless they would be too few rows
 SPEED = 3e10  # rows times parameters squared a second, on two cores
+SOUGHT = 0.2  # of the points, where u is worst
 FEWEST, ENOUGH = 2, 8  # rows a parameter: with fewer it is not begun; what a large network gets, in half of the seconds
 
 
@@ -50,8 +54,23 @@ def correction(pde: PDE, base: Field, nets: Sequence[Field], *, per_parameter: i
     fewest = (0.6 if isinstance(pde.boundary, Dirichlet) else 0.8) * columns
     interior = int(max(min(max(per_parameter * columns, 2000), MEMORY / (16 * columns)), fewest))
     return Recipe(
-        saddle=least_squares(pde, boundary_norm="h1-sampled"),
+        saddle=_sought(least_squares(pde, boundary_norm="h1-sampled"), base),
         start=lambda key: {"u": Linearised.at(base, nets)},
         rules={"u": pooled()},
         sizes={"interior": interior, "boundary": interior // 2},
     )
+
+
+def _sought(saddle: Saddle, base: Field) -> Saddle:
+    """The same, with some of the points sought where the base field's own features are large.
+
+    In ten dimensions a network that is well trained has its largest errors near a few corners that uniform points
+    hardly ever see, and that a linear correction may make worse.
+    """
+    (player,) = saddle.players
+    measures = dict(saddle.measures)
+    for part in player.metric:
+        density = lambda point, part=part: jnp.linalg.norm(part.feature({"u": base}, point))
+        uniform = measures[part.over]
+        measures[part.over] = Mixture((uniform, Sought(uniform, density)), (1 - SOUGHT, SOUGHT))
+    return replace(saddle, measures=measures)

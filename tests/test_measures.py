@@ -1,0 +1,52 @@
+"""Measures that seek out points."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import npdg
+from npdg import polish
+from npdg.measures import Points, Sought
+
+LINE = npdg.Box(0.0, 1.0, dim=1).interior
+
+
+def test_sought_points_have_the_density():
+    points = Sought(LINE, lambda point: point.x[0]).sample(jax.random.key(0), 2000)
+    x = np.asarray(points.x)[:, 0]
+    assert len(np.unique(x)) > 1990  # none is taken twice, but for rounding
+    np.testing.assert_allclose(np.mean(x), 2 / 3, atol=0.02)
+    np.testing.assert_allclose(np.mean(x**2), 1 / 2, atol=0.02)
+
+
+@pytest.mark.parametrize("n", [0, 500])
+def test_where_nothing_is_to_be_sought_all_points_are_alike(n):
+    points = Sought(LINE, lambda point: jnp.zeros(())).sample(jax.random.key(0), n)
+    assert points.x.shape == (n, 1)
+    if n:
+        np.testing.assert_allclose(np.mean(points.x), 0.5, atol=0.05)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_polish_looks_where_the_field_is_wrong():
+    """A bump in a corner that holds 1/400 of the square and 1/40 of its boundary."""
+    exact = lambda x: jnp.sin(x[0]) * x[1]
+    pde = npdg.PDE(
+        npdg.Box(0.0, 1.0, dim=2),
+        flux=lambda u, x: npdg.grad(u)(x),
+        source=exact,
+        boundary=npdg.Dirichlet(exact),
+        exact=exact,
+    )
+    bump = lambda x: exact(x) + jnp.exp(-((jnp.linalg.norm(x) / 0.02) ** 2))
+    saddle = polish._sought(polish.least_squares(pde), bump)
+    samples = saddle.sample(jax.random.key(0), {"interior": 4000, "boundary": 4000})
+
+    def inside(points: Points) -> float:
+        return float(np.mean(np.max(np.asarray(points.x), axis=1) < 0.05))
+
+    assert samples["interior"].x.shape == samples["boundary"].x.shape == (4000, 2)
+    assert inside(samples["interior"]) > 4 / 400
+    assert inside(samples["boundary"]) > 3 / 40
+    assert np.mean(np.asarray(samples["interior"].x)) == pytest.approx(0.5, abs=0.12)  # most are everywhere
