@@ -137,7 +137,9 @@ def test_a_run_resumed_in_its_late_phase_stays_as_good(tmp_path, monkeypatch):
     restored = lambda template: replace(
         stopped, state=State(stopped.state.fields, stopped.state.rules, template.key, stopped.state.step)
     )
+    assert late.begun(stopped.history)
     again = train(Hooks(lambda record: None, keep=Keep(restore=restored)), seconds=3.0).outcome
+    assert "pairing" not in again.history[-1].terms  # the tangent dual would lead back to where it stands
     error = lambda outcome: outcome.history[-1].errors["rel_h1"]
     assert error(again) < 2 * error(stopped)
     solution = npdg.solve(equation(), seconds=2.0, seed=0, **SMALL)

@@ -6,6 +6,7 @@ is no better after a third of its time, training goes on as before.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import equinox as eqx
@@ -14,7 +15,7 @@ import jax
 from npdg import methods
 from npdg.fields import Field, parameter_count
 from npdg.hooks import Keep
-from npdg.loop import Outcome, Recipe, State, initial, run
+from npdg.loop import Outcome, Recipe, Record, State, initial, run
 from npdg.pde import PDE, Dirichlet
 from npdg.polish import LARGEST, SPEED, as_float64
 from npdg.settings import Settings, late_settings
@@ -32,6 +33,11 @@ def seconds_of(seconds: float, spent: float, u: Field) -> float:
     size = parameter_count(u)
     part = min(SHARE * seconds, seconds - spent)
     return part if size <= LARGEST and part >= FEWEST * COST * size**3 / SPEED else 0.0
+
+
+def begun(history: Sequence[Record]) -> bool:
+    """Whether a run with the tangent dual, resumed after these records, was in its late phase."""
+    return bool(history) and "pairing" not in history[-1].terms
 
 
 def attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: float, **hooks) -> Start:
@@ -59,7 +65,7 @@ def kept_as(recipe: Recipe, trained: State, keep: Keep) -> Keep:
         state = outcome.state
         u = jax.tree.map(lambda new, old: new.astype(old.dtype), state.fields["u"], trained.fields["u"])
         rules = {"u": recipe.rules["u"].init(u)}  # a good state of before would be a step back
-        return replace(outcome, state=State({"u": u}, rules, trained.key, state.step))
+        return replace(outcome, state=State({"u": u}, rules, trained.key, state.step), program=None)
 
     return replace(
         keep,

@@ -76,11 +76,11 @@ def train(
         if before.stop_reason != "diverged":
             keep.trained(before)
         return Trained(settings, before, tuple(tried))
-    late_part = (
-        late.seconds_of(budget - reserved, before.seconds, before.state.fields["u"])
-        if budget and settings.late
-        else 0.0
-    )
+    late_part, late_begun = 0.0, settings.late and late.begun(before.history)
+    if budget is not None and settings.late:
+        left = max(budget - reserved - before.seconds, 0.0)  # a late phase that had begun goes on, however short
+        u = before.state.fields["u"]
+        late_part = left if late_begun else late.seconds_of(budget - reserved, before.seconds, u)
 
     def on(recipe: Recipe, settings: Settings, before: Outcome, reserved: float, hooks: Hooks) -> Outcome:
         with precision(settings.precision):
@@ -102,10 +102,12 @@ def train(
         attempt = _attempt(pde, settings, outcome, seed, late_part, hooks)
         tried.append(attempt)
         whole = _after(outcome, attempt.outcome)
-        if attempt.ratio < 1:
+        if attempt.ratio < 1 or late_begun:
+            _replay(attempt.outcome, pde, hooks)
             keep_late = replace(hooks, keep=late.kept_as(recipe, outcome.state, keep))
             outcome = on(attempt.recipe, attempt.settings, whole, reserved, keep_late)
         else:
+            hooks.on_note(f"they were no better by {whole.seconds:.0f} s: training goes on as before")
             back = replace(outcome, seconds=whole.seconds, compile_seconds=whole.compile_seconds)
             outcome = on(recipe, settings, back, reserved, hooks)
     if budget is not None and outcome.stop_reason == "seconds":
@@ -126,7 +128,7 @@ def _replay(outcome: Outcome, pde: PDE, hooks: Hooks) -> None:
 
 
 def _attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: float, hooks: Hooks) -> Start:
-    """The beginning of the late phase, reported if it is better than what was trained."""
+    """The beginning of the late phase."""
     hooks.on_note(f"exact duals in small batches are tried from {trained.seconds:.0f} s on")
     with precision("float64"):
         attempt = late.attempt(
@@ -139,10 +141,6 @@ def _attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds:
             should_stop=hooks.should_stop,
             enough=lambda new: hooks.enough([*trained.history, *new]),
         )
-    if attempt.ratio < 1:
-        _replay(attempt.outcome, pde, hooks)
-    else:
-        hooks.on_note(f"they were no better by {attempt.outcome.seconds:.0f} s: training goes on as before")
     return attempt
 
 
