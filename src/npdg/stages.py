@@ -131,7 +131,7 @@ def _attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds:
     """The beginning of the late phase."""
     hooks.on_note(f"exact duals in small batches are tried from {trained.seconds:.0f} s on")
     with precision("float64"):
-        attempt = late.attempt(
+        return late.attempt(
             pde,
             settings,
             trained,
@@ -141,7 +141,6 @@ def _attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds:
             should_stop=hooks.should_stop,
             enough=lambda new: hooks.enough([*trained.history, *new]),
         )
-    return attempt
 
 
 def _after(first: Outcome, then: Outcome) -> Outcome:
