@@ -19,6 +19,7 @@ from npdg.gram import square
 from npdg.hooks import Hooks
 from npdg.krylov import cg, lsmr
 from npdg.loop import Outcome, Recipe, Record, State, initial, step
+from npdg.pools import normal_equations, triangular
 from npdg.presets import candidates
 from npdg.rules import Move, Rule, trusted
 from npdg.stages import precision
@@ -112,10 +113,11 @@ def test_every_way_to_the_descent_direction_is_the_same(interior):
 
 
 @pytest.mark.usefixtures("x64")
-def test_pooled_steps_lead_to_the_minimiser_over_all_their_batches():
+@pytest.mark.parametrize(("rule", "rcond"), [(normal_equations, 1e-7), (triangular, 1e-13)])
+def test_pooled_steps_lead_to_the_minimiser_over_all_their_batches(rule, rcond):
     pde, u = equation(), net()
     size = parameter_count(u)
-    recipe = replace(polish.correction(pde, u, (u,)), sizes={"interior": size // 2, "boundary": 5})
+    recipe = replace(polish.correction(pde, u, (u,)), sizes={"interior": size // 2, "boundary": 5}, rules={"u": rule()})
     one = jax.jit(lambda state: step(recipe, state)[0])
     start = initial(recipe, 0)
     first = one(start)
@@ -130,9 +132,31 @@ def test_pooled_steps_lead_to_the_minimiser_over_all_their_batches():
     rows, values = (np.concatenate([batch[k] for batch in batches]) for k in range(2))
     best = lambda c: np.linalg.norm(values + rows @ c)
     found = np.asarray(third.fields["u"].coefficients[0])
-    truth = np.linalg.lstsq(rows, -values, rcond=1e-7)[0]
+    truth = np.linalg.lstsq(rows, -values, rcond=rcond)[0]
     assert best(found) <= 1.05 * best(truth)  # up to the damping
     assert best(found) < 0.5 * best(0 * found)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_triangular_factor_finds_what_normal_equations_cannot_tell_apart():
+    """A solution that lies in the tangent space, but along functions that are all but dependent there."""
+    u = net()
+    vector, build = split(u)
+    hidden = jnp.cos(1.0 + 3.0 * jnp.arange(vector.size))
+    exact = lambda x: jax.jvp(lambda v: build(v)(x), (vector,), (hidden,))[1]
+    pde = replace(
+        equation(),
+        source=lambda x: -jnp.trace(jax.hessian(exact)(x)),
+        boundary=npdg.Dirichlet(exact),
+        exact=exact,
+    )
+    errors = {}
+    for rule in (normal_equations, triangular):
+        recipe = replace(polish.correction(pde, u, (u,)), rules={"u": rule()})
+        found = jax.jit(lambda state, recipe=recipe: step(recipe, state)[0])(initial(recipe, 0)).fields["u"]
+        errors[rule] = evaluation.error_meter(pde, 1000)(found).rel_l2
+    assert errors[triangular] < 1e-12
+    assert errors[normal_equations] > 30 * errors[triangular]
 
 
 @pytest.mark.usefixtures("x64")

@@ -1,13 +1,13 @@
 """The last stage of a run: a linear solve for a correction of u in its own tangent space.
 
 Training moves the parameters as far as the network stays near its linearisation, which for the ill-conditioned
-directions is a tiny part of the way. But the tangent space it has learnt holds a function that is better by one to
-two orders of magnitude, and in function space the way there is a linear least-squares problem:
+directions is a tiny part of the way. But the tangent space it has learnt holds a function that is better by two to
+five orders of magnitude, and in function space the way there is a linear least-squares problem:
 
     u + ∂_θu·c,   c minimises |r(u) + r'(u) ∂_θu·c|² + λ |u − g + ∂_θu·c|²_{H¹(∂Ω)}.
 
-The same saddle and the same loop solve it, in float64, on as many batches as time allows, whose normal equations are
-added up. The certificate asks the same question of a larger space.
+The same saddle and the same loop solve it, in float64, on as many batches as time allows, which are pooled. The
+certificate asks the same question of a larger space.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from npdg.formulations.least_squares import least_squares
 from npdg.loop import Recipe
 from npdg.measures import Mixture, Sought
 from npdg.pde import PDE, Dirichlet
-from npdg.rules import pooled
+from npdg.pools import pooled
 from npdg.saddle import Saddle
 
 LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
@@ -56,7 +56,7 @@ def correction(pde: PDE, base: Field, nets: Sequence[Field], *, per_parameter: i
     return Recipe(
         saddle=_sought(least_squares(pde, boundary_norm="h1-sampled"), base),
         start=lambda key: {"u": Linearised.at(base, nets)},
-        rules={"u": pooled()},
+        rules={"u": pooled(columns)},
         sizes={"interior": interior, "boundary": interior // 2},
     )
 

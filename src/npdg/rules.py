@@ -13,8 +13,7 @@ from jax import Array, lax
 
 from npdg.directions import Prepare, View
 from npdg.fields import Field, split
-from npdg.gram import square
-from npdg.krylov import Solve, Status, cg, dense
+from npdg.krylov import Solve, Status, cg
 
 FADE = 0.7  # a step, of what is known about the noise of the steps before
 WORSE = 3.0  # of a natural gradient's length: a step that led there was a mistake
@@ -145,48 +144,6 @@ def annealed(
         well = Solve(update, solved.iterations, jnp.where(good, solved.residual, 0.0), solved.status)
         gradient = jnp.where(good, view.gradient, 0.0)
         return build(state.vector + view.sense * update), state, report(gradient, update, well)
-
-    return Rule(init, step)
-
-
-class Pool(NamedTuple):
-    """The memory of `pooled`: the normal equations of all rows so far, and how many rows those are."""
-
-    matrix: Array
-    right: Array
-    rows: Array
-
-
-def pooled(*, damping: float = 1e-12) -> Rule:
-    """Least squares over the samples of all steps, for players whose L is ½|features|² and features linear in the
-    parameters.
-
-    Normal equations are added up, so that only one batch has to fit into the memory, and solved anew in every step
-    once there are as many rows as parameters. The damping is relative to the scale of G.
-    """
-
-    def init(field: Field) -> Pool:
-        vector = split(field)[0]
-        nothing = jnp.zeros_like(vector)
-        return Pool(jnp.zeros((vector.size, vector.size), vector.dtype), nothing, jnp.zeros((), vector.dtype))
-
-    def step(view: View, state: Pool) -> tuple[Field, Pool, Move]:
-        vector, gram = split(view.field)[0], view.gram()
-        rows, values = gram.rows(), gram.values()
-        right = rows.T @ (rows @ vector - values)  # as seen from parameters that are zero
-        state = Pool(state.matrix + square(rows), state.right + right, state.rows + rows.shape[0])
-        left = state.right - state.matrix @ vector
-
-        def solved() -> Solve:
-            shift = damping * jnp.trace(state.matrix) / vector.size
-            return dense(state.matrix)(gram.product, left, shift=shift)
-
-        def not_yet() -> Solve:
-            return Solve(*(jnp.zeros(leaf.shape, leaf.dtype) for leaf in jax.eval_shape(solved)))
-
-        solve = lax.cond(state.rows >= vector.size, solved, not_yet)
-        update = view.sense * solve.x
-        return moved(view, update), state, report(left, update, solve)
 
     return Rule(init, step)
 
