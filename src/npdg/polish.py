@@ -26,7 +26,7 @@ from npdg.saddle import Saddle
 
 LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
 MEMORY = 400 * 2**20  # bytes of one batch's Jacobian
-SHARE, MOST = 0.15, 20.0  # of the run's seconds, and at most so many, unless they would be too few rows
+SHARE, MOST = 0.2, 40.0  # of the run's seconds, and at most so many, unless they would be too few rows
 SPEED = 3e10  # rows times parameters squared a second, on two cores
 SOUGHT = 0.2  # of the points, where u is worst
 FEWEST, ENOUGH = 2, 8  # rows a parameter: with fewer it is not begun; what a large network gets, in half of the seconds
