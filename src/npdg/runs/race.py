@@ -156,8 +156,8 @@ def draw(axes: Any, laps: Sequence[Lap], key: str | None = None) -> None:
     axes.set_xlabel("training seconds")
     if laps:  # none, if the race was stopped at once
         axes.set_ylabel(LABELS[key or next(iter(laps[0].errors))])
+        axes.legend(fontsize=8)
     axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize=8)
 
 
 def figure(laps: Sequence[Lap], title: str) -> Figure:
