@@ -1,8 +1,8 @@
 """The last stage of a run: a linear solve for a correction of u in its own tangent space.
 
 Training moves the parameters as far as the network stays near its linearisation, which for the ill-conditioned
-directions is a tiny part of the way. But the tangent space it has learnt holds a function that is better by two to
-five orders of magnitude, and in function space the way there is a linear least-squares problem:
+directions is a tiny part of the way. But the tangent space it has learnt holds a function that is better by one to
+six orders of magnitude, and in function space the way there is a linear least-squares problem:
 
     u + ∂_θu·c,   c minimises |r(u) + r'(u) ∂_θu·c|² + λ |u − g + ∂_θu·c|²_{H¹(∂Ω)}.
 
