@@ -11,7 +11,7 @@ import pytest
 
 import npdg
 from npdg import late, polish, stages
-from npdg.fields import MLP, parameter_count, split
+from npdg.fields import MLP, Linearised, parameter_count, split
 from npdg.hooks import KEEP_NOTHING, Hooks, Keep
 from npdg.loop import Outcome, Record, State
 from npdg.polish import LARGEST, SPEED
@@ -178,5 +178,5 @@ def test_a_correction_has_more_rows_than_parameters_whatever_the_boundary():
     large = MLP(2, 2000, 2, key=jax.random.key(0))  # as many points as the memory holds are fewer than its parameters
     zero = lambda x: 0.0 * x[0]
     for boundary, traces in ((npdg.Dirichlet(zero), 2), (npdg.Neumann(zero), 1)):
-        sizes = polish.correction(replace(equation(), boundary=boundary), large, (large,)).sizes
+        sizes = polish.correction(replace(equation(), boundary=boundary), Linearised.at(large, (large,))).sizes
         assert sizes["interior"] + traces * sizes["boundary"] > parameter_count(large)

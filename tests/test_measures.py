@@ -1,5 +1,6 @@
 """Measures that seek out points."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import npdg
 from npdg import polish
+from npdg.fields import Linearised
 from npdg.measures import Points, Sought
 
 LINE = npdg.Box(0.0, 1.0, dim=1).interior
@@ -28,9 +30,18 @@ def test_where_nothing_is_to_be_sought_all_points_are_alike(n):
         np.testing.assert_allclose(np.mean(points.x), 0.5, atol=0.05)
 
 
-@pytest.mark.usefixtures("x64")
-def test_the_polish_looks_where_the_field_is_wrong():
+class Bump(eqx.Module):
     """A bump in a corner that holds 1/400 of the square and 1/40 of its boundary."""
+
+    height: jax.Array
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return self.height * jnp.exp(-((jnp.linalg.norm(x) / 0.02) ** 2))
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("reason", ["residual", "doubt"])
+def test_the_polish_looks_where_the_field_is_wrong_and_where_it_is_in_doubt(reason):
     exact = lambda x: jnp.sin(x[0]) * x[1]
     pde = npdg.PDE(
         npdg.Box(0.0, 1.0, dim=2),
@@ -39,8 +50,12 @@ def test_the_polish_looks_where_the_field_is_wrong():
         boundary=npdg.Dirichlet(exact),
         exact=exact,
     )
-    bump = lambda x: exact(x) + jnp.exp(-((jnp.linalg.norm(x) / 0.02) ** 2))
-    saddle = polish._sought(polish.least_squares(pde), bump)
+    bump = Bump(jnp.ones(()))
+    if reason == "residual":
+        start, doubts = Linearised.at(lambda x: exact(x) + bump(x), (bump,)), None
+    else:
+        start, doubts = Linearised.at(exact, (bump,)), jnp.array([[1.0], [0.1]])
+    saddle = polish._sought(polish.least_squares(pde), start, doubts)
     samples = saddle.sample(jax.random.key(0), {"interior": 4000, "boundary": 4000})
 
     def inside(points: Points) -> float:
@@ -49,4 +64,14 @@ def test_the_polish_looks_where_the_field_is_wrong():
     assert samples["interior"].x.shape == samples["boundary"].x.shape == (4000, 2)
     assert inside(samples["interior"]) > 4 / 400
     assert inside(samples["boundary"]) > 3 / 40
-    assert np.mean(np.asarray(samples["interior"].x)) == pytest.approx(0.5, abs=0.12)  # most are everywhere
+    uniform = 1 - polish.SOUGHT - (polish.DOUBTED if reason == "doubt" else 0)
+    assert np.mean(np.asarray(samples["interior"].x)[:, 0] > 0.5) > 0.9 * uniform / 2  # the others are everywhere
+
+
+@pytest.mark.usefixtures("x64")
+def test_doubts_are_distributed_as_the_rows_leave_them():
+    """Their covariance is (JᵀJ)⁻¹."""
+    rows = jax.random.normal(jax.random.key(0), (30, 3)) * jnp.array([1.0, 0.1, 10.0])
+    factor = jnp.linalg.qr(rows, mode="r")
+    draws = jnp.concatenate([polish.doubts(factor, key) for key in jax.random.split(jax.random.key(1), 4000)])
+    np.testing.assert_allclose(draws.T @ draws / len(draws) @ (rows.T @ rows), np.eye(3), atol=0.1)

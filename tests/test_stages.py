@@ -89,7 +89,7 @@ def seen(recipe: Recipe, state: State, look: Callable[[View], Any]) -> Any:
 )  # more rows than parameters, and fewer
 def test_every_way_to_the_descent_direction_is_the_same(interior):
     shift = 0.3
-    recipe = polish.correction(equation(), net(), (net(),))
+    recipe = polish.correction(equation(), Linearised.at(net(), (net(),)))
     recipe = replace(recipe, sizes={"interior": interior, "boundary": 5})
 
     def look(view: View) -> Any:
@@ -117,7 +117,11 @@ def test_every_way_to_the_descent_direction_is_the_same(interior):
 def test_pooled_steps_lead_to_the_minimiser_over_all_their_batches(rule, rcond):
     pde, u = equation(), net()
     size = parameter_count(u)
-    recipe = replace(polish.correction(pde, u, (u,)), sizes={"interior": size // 2, "boundary": 5}, rules={"u": rule()})
+    recipe = replace(
+        polish.correction(pde, Linearised.at(u, (u,))),
+        sizes={"interior": size // 2, "boundary": 5},
+        rules={"u": rule()},
+    )
     one = jax.jit(lambda state: step(recipe, state)[0])
     start = initial(recipe, 0)
     first = one(start)
@@ -152,7 +156,7 @@ def test_a_triangular_factor_finds_what_normal_equations_cannot_tell_apart():
     )
     errors = {}
     for rule in (normal_equations, triangular):
-        recipe = replace(polish.correction(pde, u, (u,)), rules={"u": rule()})
+        recipe = replace(polish.correction(pde, Linearised.at(u, (u,))), rules={"u": rule()})
         found = jax.jit(lambda state, recipe=recipe: step(recipe, state)[0])(initial(recipe, 0)).fields["u"]
         errors[rule] = evaluation.error_meter(pde, 1000)(found).rel_l2
     assert errors[triangular] < 1e-12
@@ -160,10 +164,40 @@ def test_a_triangular_factor_finds_what_normal_equations_cannot_tell_apart():
 
 
 @pytest.mark.usefixtures("x64")
+def test_a_second_tangent_space_has_what_is_of_second_order_in_the_correction():
+    """A solution that is the same network at other parameters, which its tangent space does not hold."""
+    u = net()
+    vector, build = split(u)
+    direction = jnp.cos(1.0 + 3.0 * jnp.arange(vector.size))
+    exact = build(vector + 0.3 * direction / jnp.linalg.norm(direction))
+    pde = replace(
+        equation(),
+        source=lambda x: -jnp.trace(jax.hessian(exact)(x)),
+        boundary=npdg.Dirichlet(exact),
+        exact=exact,
+    )
+    meter = evaluation.error_meter(pde, 1000)
+
+    def solved(start: Linearised) -> Linearised:
+        recipe = polish.correction(pde, start)
+        return jax.jit(lambda state: step(recipe, state)[0])(initial(recipe, 0)).fields["u"]
+
+    first = solved(Linearised.at(u, (u,)))
+    start = polish.doubled(first)
+    x = jnp.array([0.3, 0.8])
+    assert start(x) == first(x)  # it begins where the first ended
+    assert len(start.nets) == 2
+    assert meter(solved(start)).rel_h1 < 0.05 * meter(first).rel_h1
+    third = polish.next_space(start)
+    ends = [split(frozen.field)[0] for frozen in start.nets]
+    np.testing.assert_allclose(split(third)[0], (ends[0] + ends[1]) / 2)
+
+
+@pytest.mark.usefixtures("x64")
 def test_a_trusted_step_holds_to_its_last_update():
     """Momentum: what a step's samples say nothing about is a part of the last update, and nothing else."""
     pde, u = equation(), net()
-    recipe = replace(polish.correction(pde, u, (u,)), sizes={"interior": 8, "boundary": 2})
+    recipe = replace(polish.correction(pde, Linearised.at(u, (u,))), sizes={"interior": 8, "boundary": 2})
     rows, _ = seen(recipe, initial(recipe, 0), lambda view: (view.gram().rows(), view.gram().values()))
     unseen = np.eye(rows.shape[1]) - np.linalg.pinv(rows) @ rows
     recipe = replace(recipe, rules={"u": trusted(by_factors(), momentum=0.5)})
@@ -189,12 +223,13 @@ def test_a_training_that_took_too_long_is_polished_all_the_same(monkeypatch):
     assert npdg.solve(equation(), seconds=1.0, seed=0, width=8, n_interior=100, n_boundary=20).polished
 
 
-def test_an_interruption_in_the_polish_is_not_called_the_end_of_the_seconds():
+@pytest.mark.parametrize("twice", [False, True])
+def test_an_interruption_in_the_polish_is_not_called_the_end_of_the_seconds(twice):
     settings = candidates("mine", 2, "npdg", "default", {"width": 8, "n_interior": 100, "n_boundary": 20})[0]
     with precision("float64"):
         trained = Outcome(initial(methods.recipe(equation(), "npdg", settings), 0), "seconds", seconds=5.0)
     hooks = Hooks(lambda record: None, should_stop=lambda: "interrupted")
-    outcome = stages._polish(equation(), trained, 6.0, 0, hooks)
+    outcome = stages._polish(equation(), trained, 6.0, twice, 0, hooks)
     assert outcome.stop_reason == "interrupted"
     assert outcome.state is trained.state
 
@@ -203,7 +238,8 @@ def test_an_interruption_in_the_polish_is_not_called_the_end_of_the_seconds():
 def test_polish_gains_and_is_saved_and_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(npdg.Solution, "error_estimate", lambda self: None)  # not what this is about
     solution = npdg.solve(equation(), seconds=2.0, seed=0, width=16, n_interior=200, n_boundary=40)
-    assert solution.polished
+    assert isinstance(solution.u, Linearised)
+    assert len(solution.u.nets) == 2
     assert solution.precision == "float64"
     trained = next(r for r in solution.history if r.errors).errors["rel_h1"]
     assert solution.error().rel_h1 < 1e-2 * trained
@@ -243,11 +279,23 @@ def test_certificate_is_within_a_factor_two():
     assert 0.5 < estimate / rough.error().rel_h1 < 2
     with precision("float64"):
         u = polish.as_float64(rough.u)
-        recipe = polish.correction(pde, u, (u,))
+        recipe = polish.correction(pde, Linearised.at(u, (u,)))
         polished = jax.jit(lambda state: step(recipe, state)[0])(initial(recipe, 0)).fields["u"]
         error = evaluation.error_meter(pde, 5000)(polished).rel_h1
         assert error < 0.5 * rough.error().rel_h1
         assert 0.5 < error_estimate(pde, polished) / error < 2
+        recipe = polish.correction(pde, polish.doubled(polished))
+        twice = jax.jit(lambda state: step(recipe, state)[0])(initial(recipe, 0)).fields["u"]
+        less = evaluation.error_meter(pde, 5000)(twice).rel_h1
+        assert less < 0.5 * error
+        assert 0.5 < error_estimate(pde, twice) / less < 2
+
+
+def test_a_few_points_are_never_the_most_of_an_estimate():
+    values = jnp.ones((10_000, 2)).at[7, 0].set(1e9)
+    np.testing.assert_allclose(certificate._mean(values), [1.0, 1.0], rtol=1e-6)
+    spread = jax.random.normal(jax.random.key(0), (10_000, 1)) ** 2
+    np.testing.assert_allclose(certificate._mean(spread), jnp.mean(spread, axis=0), rtol=0.02)
 
 
 @pytest.mark.slow
@@ -278,6 +326,15 @@ def test_a_budget_below_one_step_is_said():
 def test_a_network_too_large_for_the_memory_is_refused():
     with pytest.raises(npdg.InputError, match="solver=cg"):
         npdg.solve(equation(), steps=1, width=65536)
+
+
+def test_a_second_tangent_space_is_for_runs_that_have_the_time_for_its_rows():
+    middle, large = MLP(10, 32, 3, key=jax.random.key(0)), MLP(20, 128, 2, key=jax.random.key(0))
+    each = (2 * parameter_count(middle)) ** 3 / (polish.SPEED / 2)
+    assert not polish.twice(7.9 * each, middle)
+    assert polish.twice(8.1 * each, middle)
+    assert polish.seconds_of(20 * each, middle) == pytest.approx(polish.ENOUGH * each)
+    assert not polish.twice(1e6, large)
 
 
 def test_the_polish_gets_a_share_or_what_its_rows_take_and_nothing_if_that_is_too_much():

@@ -1,4 +1,4 @@
-"""The last stage of a run: a linear solve for a correction of u in its own tangent space.
+"""The last stage of a run: a linear solve for a correction of u in a tangent space that training has found.
 
 Training moves the parameters as far as the network stays near its linearisation, which for the ill-conditioned
 directions is a tiny part of the way. But the tangent space it has learnt holds a function that is better by one to
@@ -6,39 +6,61 @@ six orders of magnitude, and in function space the way there is a linear least-s
 
     u + ∂_θu·c,   c minimises |r(u) + r'(u) ∂_θu·c|² + λ |u − g + ∂_θu·c|²_{H¹(∂Ω)}.
 
+What that space does not hold is of second order in c, and a second tangent space, at parameters a little further
+along c, has it. So where there is time one batch tells c, and where it leaves u most undetermined; then both spaces
+are solved in.
+
 The same saddle and the same loop solve it, in float64, on as many batches as time allows, which are pooled. The
 certificate asks the same question of a larger space.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import Array
+from jax.scipy.linalg import solve_triangular
 
-from npdg.fields import Field, Linearised, parameter_count
+from npdg.fields import Field, Frozen, Linearised, parameter_count, split
 from npdg.formulations.least_squares import least_squares
 from npdg.loop import Recipe
-from npdg.measures import Mixture, Sought
+from npdg.measures import Mixture, Points, Sought
 from npdg.pde import PDE, Dirichlet
-from npdg.pools import pooled
+from npdg.pools import TRIANGULAR, pooled
 from npdg.saddle import Saddle
 
 LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
 MEMORY = 400 * 2**20  # bytes of one batch's Jacobian
 SHARE, MOST = 0.2, 40.0  # of the run's seconds, and at most so many, unless they would be too few rows
-SPEED = 3e10  # rows times parameters squared a second, on two cores
-SOUGHT = 0.2  # of the points, where u is worst
+SPEED = 3e10  # rows times parameters squared a second, on two cores; of a triangular factor half as many
+SOUGHT, DOUBTED = 0.2, 0.4  # of the points: where u is worst, and where one batch leaves it most undetermined
+DOUBTS = 2  # draws that tell where that is
 FEWEST, ENOUGH = 2, 8  # rows a parameter: with fewer it is not begun; what a large network gets, in half of the seconds
+FEWEST_TWICE = 4  # with fewer, a second tangent space is fitted to the samples rather than to the solution
+POINTS = 8  # inside, a parameter, of a batch
+POINTS_FIRST, POINTS_TWICE = 2, 1.5  # of the one that tells the second tangent space, and of those in both
+MOVE = 1.0  # how far along its correction a network is moved to give a second tangent space
+
+
+def twice(seconds: float, u: Field) -> bool:
+    """Whether a run of so many seconds has the time for a second tangent space."""
+    columns = 2 * parameter_count(u)
+    return columns <= TRIANGULAR and FEWEST_TWICE * _row_each(columns) <= seconds / 2
 
 
 def seconds_of(seconds: float, u: Field) -> float:
     """How much of a run's seconds the last stage gets: a share, or what the rows take; none if that is over half."""
     size = parameter_count(u)
-    one = size**3 / SPEED  # for a row a parameter
+    one = _row_each(2 * size if twice(seconds, u) else size)
     if size > LARGEST or FEWEST * one > seconds / 2:
         return 0.0
     return min(max(min(SHARE * seconds, MOST), ENOUGH * one), seconds / 2)
+
+
+def _row_each(columns: int) -> float:
+    """Seconds for a row a column."""
+    return columns**3 / (SPEED / 2 if columns <= TRIANGULAR else SPEED)
 
 
 def as_float64(u: Field) -> Field:
@@ -46,23 +68,45 @@ def as_float64(u: Field) -> Field:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), u)
 
 
-def correction(pde: PDE, base: Field, nets: Sequence[Field], *, per_parameter: int = 8) -> Recipe:
-    """A run for the correction of `base` in the tangent spaces of the nets, with so many points a parameter."""
-    columns = sum(parameter_count(net) for net in nets)
+def next_space(corrected: Linearised) -> Field:
+    """The network whose tangent space has what those of the correction have not: moved along it, then half as far."""
+    net, *others = (net.field for net in corrected.nets)
+    vector, build = split(net)
+    if others:
+        return build((vector + split(others[-1])[0]) / 2)
+    c = corrected.coefficients[0]
+    return build(vector + MOVE * c / jnp.maximum(jnp.linalg.norm(c), MOVE))
+
+
+def doubled(corrected: Linearised) -> Linearised:
+    """The same field, with room for a correction in a second tangent space."""
+    nets = (*corrected.nets, Frozen(next_space(corrected)))
+    return Linearised(corrected.base, nets, (*corrected.coefficients, jnp.zeros_like(corrected.coefficients[0])))
+
+
+def correction(pde: PDE, start: Linearised, *, per_parameter: float = POINTS, doubts: Array | None = None) -> Recipe:
+    """A run for the coefficients of `start`, with so many points inside a coefficient; more where `doubts` matter."""
+    columns = parameter_count(start)
     # One boundary point, which brings two rows (a given flux one), for two interior ones; as many as the memory holds,
     # but more rows than parameters.
     fewest = (0.6 if isinstance(pde.boundary, Dirichlet) else 0.8) * columns
     interior = int(max(min(max(per_parameter * columns, 2000), MEMORY / (16 * columns)), fewest))
     return Recipe(
-        saddle=_sought(least_squares(pde, boundary_norm="h1-sampled"), base),
-        start=lambda key: {"u": Linearised.at(base, nets)},
+        saddle=_sought(least_squares(pde, boundary_norm="h1-sampled"), start, doubts),
+        start=lambda key: {"u": start},
         rules={"u": pooled(columns)},
         sizes={"interior": interior, "boundary": interior // 2},
     )
 
 
-def _sought(saddle: Saddle, base: Field) -> Saddle:
-    """The same, with some of the points sought where the base field's own features are large.
+def doubts(factor: Array, key: Array) -> Array:
+    """Coefficients drawn as the rows of a triangular factor leave them undetermined."""
+    return solve_triangular(factor, jax.random.normal(key, (len(factor), DOUBTS), factor.dtype)).T
+
+
+def _sought(saddle: Saddle, start: Linearised, doubts: Array | None = None) -> Saddle:
+    """The same, with some of the points sought where the residual is large, and some where a few doubts about the first
+    coefficients would change it most.
 
     In ten dimensions a network that is well trained has its largest errors near a few corners that uniform points
     hardly ever see, and that a linear correction may make worse.
@@ -70,7 +114,17 @@ def _sought(saddle: Saddle, base: Field) -> Saddle:
     (player,) = saddle.players
     measures = dict(saddle.measures)
     for part in player.metric:
-        density = lambda point, part=part: jnp.linalg.norm(part.feature({"u": base}, point))
+        at = lambda u, point, part=part: part.feature({"u": u}, point)
+
+        def change(point: Points, at=at) -> Array:
+            moved = lambda c: at(eqx.tree_at(lambda s: s.coefficients[0], start, c), point)
+            along = lambda doubt: jax.jvp(moved, (start.coefficients[0],), (doubt,))[1]
+            return jnp.linalg.norm(jax.vmap(along)(doubts))
+
         uniform = measures[part.over]
-        measures[part.over] = Mixture((uniform, Sought(uniform, density)), (1 - SOUGHT, SOUGHT))
+        large = Sought(uniform, lambda point, at=at: jnp.linalg.norm(at(start, point)))
+        parts, shares = (uniform, large), (1 - SOUGHT, SOUGHT)
+        if doubts is not None:
+            parts, shares = (*parts, Sought(uniform, change)), (1 - SOUGHT - DOUBTED, SOUGHT, DOUBTED)
+        measures[part.over] = Mixture(parts, shares)
     return replace(saddle, measures=measures)

@@ -22,7 +22,7 @@ from npdg.gram import square
 from npdg.krylov import Solve, Status, dense
 from npdg.rules import TINY, Move, Rule, moved, report
 
-TRIANGULAR = 4000  # parameters up to which a triangular factor is kept, which takes twice the time of a Gram matrix
+TRIANGULAR = 5000  # parameters up to which a triangular factor is kept, which takes twice the time of a Gram matrix
 
 
 class Pool(NamedTuple):
@@ -42,20 +42,20 @@ def pooled(size: int) -> Rule:
     return triangular() if size <= TRIANGULAR else normal_equations()
 
 
-def triangular(*, damping: float = 1e-24) -> Rule:
-    """A triangular factor of all rows, by Householder's reflections; the damping is relative to the scale of JᵀJ."""
+def triangular(*, damping: float = 1e-26) -> Rule:
+    """A triangular factor of all rows, by Householder's reflections; the damping is relative to the scale of the first
+    batch's JᵀJ."""
 
     def gather(pool: Pool, rows: Array, right: Array) -> Pool:
-        above = jnp.column_stack([pool.matrix, pool.right])
-        matrix, right = _triangle(jnp.concatenate([above, jnp.column_stack([rows, right])]))
-        return Pool(matrix, right, pool.rows + rows.shape[0])
+        size = pool.right.size
+        length = jnp.sqrt(damping * jnp.sum(rows**2) / size)
+        above = jnp.where(pool.rows > 0, pool.matrix, length * jnp.eye(size, dtype=rows.dtype))
+        whole = jnp.concatenate([jnp.column_stack([above, pool.right]), jnp.column_stack([rows, right])])
+        factor = jnp.linalg.qr(whole, mode="r")
+        return Pool(factor[:size, :size], factor[:size, size], pool.rows + rows.shape[0])
 
     def answer(pool: Pool, present: Array) -> Solve:
-        size = present.size
-        length = jnp.sqrt(damping * jnp.sum(pool.matrix**2) / size)
-        damped = jnp.column_stack([length * jnp.eye(size, dtype=present.dtype), jnp.zeros_like(present)])
-        matrix, right = _triangle(jnp.concatenate([jnp.column_stack([pool.matrix, pool.right]), damped]))
-        best = solve_triangular(matrix, right)
+        best = solve_triangular(pool.matrix, pool.right)
         left = lambda v: jnp.linalg.norm(pool.matrix.T @ (pool.right - pool.matrix @ v))
         residual = left(best) / jnp.maximum(left(jnp.zeros_like(best)), TINY)
         return Solve(best - present, jnp.ones((), int), residual, jnp.zeros((), int) + Status.CONVERGED)
@@ -75,13 +75,6 @@ def normal_equations(*, damping: float = 1e-12) -> Rule:
         return dense(pool.matrix)(product, pool.right - product(present), shift=shift)
 
     return _rule(gather, answer)
-
-
-def _triangle(rows: Array) -> tuple[Array, Array]:
-    """Of rows with their right-hand side in the last column, the triangular factor and its right-hand side."""
-    factor = jnp.linalg.qr(rows, mode="r")
-    size = rows.shape[1] - 1
-    return factor[:size, :size], factor[:size, size]
 
 
 def _rule(gather: Gather, answer: Answer) -> Rule:

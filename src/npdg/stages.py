@@ -13,6 +13,7 @@ import jax
 
 from npdg import late, methods, polish
 from npdg.evaluation import error_meter
+from npdg.fields import Linearised
 from npdg.hooks import Hooks
 from npdg.loop import Outcome, Recipe, State, initial, run
 from npdg.pde import PDE
@@ -116,7 +117,8 @@ def train(
         )
         outcome.detail = "; ".join(filter(None, [outcome.detail, remark]))
         if reserved > 0:  # what training took too long, by a machine that was busy, is not taken from the polish
-            outcome = _polish(pde, outcome, max(budget, outcome.seconds + reserved), seed, hooks)
+            until = max(budget, outcome.seconds + reserved)
+            outcome = _polish(pde, outcome, until, polish.twice(budget, outcome.state.fields["u"]), seed, hooks)
     return Trained(settings, outcome, tuple(tried))
 
 
@@ -154,32 +156,46 @@ def _after(first: Outcome, then: Outcome) -> Outcome:
     )
 
 
-def _polish(pde: PDE, trained: Outcome, seconds: float, seed: int, hooks: Hooks) -> Outcome:
-    """The linear correction, taken if it is better on fresh points."""
+def _polish(pde: PDE, trained: Outcome, seconds: float, twice: bool, seed: int, hooks: Hooks) -> Outcome:
+    """The linear correction, in one tangent space or, if `twice`, in two, the second of which one batch tells."""
     with precision("float64"):
-        merit = judge(pde)
         u = polish.as_float64(trained.state.fields["u"])
-        recipe = polish.correction(pde, u, (u,))
-        start: State = eqx.tree_at(lambda s: s.step, initial(recipe, seed), trained.state.step)
-        evaluate = _meter(pde, "float64")
-        outcome = run(
-            recipe, start, seconds=seconds, spent=trained.seconds, evaluate=evaluate, should_stop=hooks.should_stop
-        )
-        better = merit(outcome.state.fields) < merit({"u": u})
-    if not better:
-        ended = outcome.stop_reason in ("seconds", "diverged")
-        remark = f"the linear correction was {'not better' if ended else outcome.stop_reason} and was left out"
-        return replace(
-            trained,
-            stop_reason=trained.stop_reason if ended else outcome.stop_reason,
-            seconds=outcome.seconds,
-            compile_seconds=trained.compile_seconds + outcome.compile_seconds,
-            detail="; ".join(filter(None, [trained.detail, remark])),
-        )
-    _replay(outcome, pde, hooks)
-    if outcome.stop_reason == "diverged":  # it had been better before that
-        outcome.stop_reason = "seconds"
-    return _after(trained, outcome)
+        start, how = Linearised.at(u, (u,)), {"per_parameter": polish.POINTS}
+        if twice:
+            one = int(trained.state.step) + 1
+            trained = _corrected(pde, trained, start, seed, hooks, {"per_parameter": polish.POINTS_FIRST}, steps=one)
+            found = trained.state.fields["u"]
+            if isinstance(found, Linearised):
+                start = polish.doubled(found)
+                doubts = polish.doubts(trained.state.rules["u"].matrix, jax.random.key(seed))
+                how = {"per_parameter": polish.POINTS_TWICE, "doubts": doubts}
+        if trained.stop_reason != "seconds":
+            return trained
+        return _corrected(pde, trained, start, seed, hooks, how, seconds=seconds)
+
+
+def _corrected(
+    pde: PDE, before: Outcome, start: Linearised, seed: int, hooks: Hooks, how: dict[str, Any], **until: Any
+) -> Outcome:
+    """A run for the coefficients of `start`, taken if it is better on fresh points."""
+    recipe = polish.correction(pde, start, **how)
+    state: State = eqx.tree_at(lambda s: s.step, initial(recipe, seed), before.state.step)
+    evaluate = _meter(pde, "float64")
+    outcome = run(recipe, state, spent=before.seconds, evaluate=evaluate, should_stop=hooks.should_stop, **until)
+    ended = outcome.stop_reason in ("seconds", "steps", "diverged")
+    stop_reason = before.stop_reason if ended else outcome.stop_reason
+    merit = judge(pde)
+    if merit(outcome.state.fields) < merit({"u": start}):  # also of one that diverged after it
+        _replay(outcome, pde, hooks)
+        return replace(_after(before, outcome), stop_reason=stop_reason)
+    remark = f"the linear correction was {'not better' if ended else outcome.stop_reason} and was left out"
+    return replace(
+        before,
+        stop_reason=stop_reason,
+        seconds=outcome.seconds,
+        compile_seconds=before.compile_seconds + outcome.compile_seconds,
+        detail="; ".join(filter(None, [before.detail, remark])),
+    )
 
 
 def _short(outcome: Outcome, seconds: float) -> str:

@@ -250,8 +250,8 @@ def load(directory: Path, pde: PDE | None) -> Solution:
     with precision(result["precision"]):  # of the stage that came last
         if result["precision"] == "float64":
             template = as_float64(template)
-        if result["polished"]:
-            template = Linearised.at(template, (template,))
+        if spaces := _coefficients(directory / ARRAYS):
+            template = Linearised.at(template, (template,) * spaces)
         u = fill(template, directory / ARRAYS)
     return Solution(
         pde,
@@ -268,6 +268,12 @@ def load(directory: Path, pde: PDE | None) -> Solution:
         history(directory),
         tuple(result["tried"]),
     )
+
+
+def _coefficients(path: Path) -> int:
+    """In how many tangent spaces a saved solution was corrected."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return sum(key.startswith(".coefficients") for key in arrays)
 
 
 def fill(template: Any, path: Path) -> Any:
