@@ -330,10 +330,9 @@ def test_a_network_too_large_for_the_memory_is_refused():
 
 def test_a_second_tangent_space_is_for_runs_that_have_the_time_for_its_rows():
     middle, large = MLP(10, 32, 3, key=jax.random.key(0)), MLP(20, 128, 2, key=jax.random.key(0))
-    each = (2 * parameter_count(middle)) ** 3 / (polish.SPEED / 2)
-    assert not polish.twice(7.9 * each, middle)
-    assert polish.twice(8.1 * each, middle)
-    assert polish.seconds_of(20 * each, middle) == pytest.approx(polish.ENOUGH * each)
+    enough = polish.ENOUGH * (2 * parameter_count(middle)) ** 3 / (polish.SPEED / 2)
+    assert not polish.twice(0.9 * enough / polish.SHARE, middle)
+    assert polish.twice(1.1 * enough / polish.SHARE, middle)
     assert not polish.twice(1e6, large)
 
 

@@ -36,26 +36,30 @@ SHARE, MOST = 0.2, 40.0  # of the run's seconds, and at most so many, unless the
 SPEED = 3e10  # rows times parameters squared a second, on two cores; of a triangular factor half as many
 SOUGHT, DOUBTED = 0.2, 0.4  # of the points: where u is worst, and where one batch leaves it most undetermined
 DOUBTS = 2  # draws that tell where that is
-FEWEST, ENOUGH = 2, 8  # rows a parameter: with fewer it is not begun; what a large network gets, in half of the seconds
-FEWEST_TWICE = 4  # with fewer, a second tangent space is fitted to the samples rather than to the solution
+FEWEST = 2  # rows a parameter, with fewer of which it is not begun
+ENOUGH = 8  # what a large network gets, in half of the seconds, and what a second tangent space must have in the share
 POINTS = 8  # inside, a parameter, of a batch
 POINTS_FIRST, POINTS_TWICE = 2, 1.5  # of the one that tells the second tangent space, and of those in both
 MOVE = 1.0  # how far along its correction a network is moved to give a second tangent space
 
 
 def twice(seconds: float, u: Field) -> bool:
-    """Whether a run of so many seconds has the time for a second tangent space."""
+    """Whether a run of so many seconds has the time for a second tangent space: with few rows it fits the samples."""
     columns = 2 * parameter_count(u)
-    return columns <= TRIANGULAR and FEWEST_TWICE * _row_each(columns) <= seconds / 2
+    return columns <= TRIANGULAR and ENOUGH * _row_each(columns) <= _share(seconds)
 
 
 def seconds_of(seconds: float, u: Field) -> float:
     """How much of a run's seconds the last stage gets: a share, or what the rows take; none if that is over half."""
     size = parameter_count(u)
-    one = _row_each(2 * size if twice(seconds, u) else size)
+    one = _row_each(size)
     if size > LARGEST or FEWEST * one > seconds / 2:
         return 0.0
-    return min(max(min(SHARE * seconds, MOST), ENOUGH * one), seconds / 2)
+    return min(max(_share(seconds), ENOUGH * one), seconds / 2)
+
+
+def _share(seconds: float) -> float:
+    return min(SHARE * seconds, MOST)
 
 
 def _row_each(columns: int) -> float:
