@@ -64,6 +64,8 @@ def test_the_polish_looks_where_the_field_is_wrong_and_where_it_is_in_doubt(reas
     assert samples["interior"].x.shape == samples["boundary"].x.shape == (4000, 2)
     assert inside(samples["interior"]) > 4 / 400
     assert inside(samples["boundary"]) > 3 / 40
+    if reason == "residual":
+        assert np.mean(np.asarray(samples["interior"].x)) == pytest.approx(0.5, abs=0.12)  # most are everywhere
     uniform = 1 - polish.SOUGHT - (polish.DOUBTED if reason == "doubt" else 0)
     assert np.mean(np.asarray(samples["interior"].x)[:, 0] > 0.5) > 0.9 * uniform / 2  # the others are everywhere
 
