@@ -22,6 +22,15 @@ def test_sought_points_have_the_density():
     np.testing.assert_allclose(np.mean(x**2), 1 / 2, atol=0.02)
 
 
+def test_among_more_points_rarer_ones_are_found():
+    rare = lambda point: 1e-6 + (point.x[0] < 1e-3)
+    found = [
+        np.sum(np.asarray(Sought(LINE, rare, tries).sample(jax.random.key(0), 20).x) < 1e-3) for tries in (20, 1000)
+    ]
+    assert found[0] <= 3  # of 400 points 0.4 are so
+    assert found[1] >= 8  # of 20,000 points 20
+
+
 @pytest.mark.parametrize("n", [0, 500])
 def test_where_nothing_is_to_be_sought_all_points_are_alike(n):
     points = Sought(LINE, lambda point: jnp.zeros(())).sample(jax.random.key(0), n)
@@ -52,10 +61,10 @@ def test_the_polish_looks_where_the_field_is_wrong_and_where_it_is_in_doubt(reas
     )
     bump = Bump(jnp.ones(()))
     if reason == "residual":
-        start, doubts = Linearised.at(lambda x: exact(x) + bump(x), (bump,)), None
+        start, doubts, sought = Linearised.at(lambda x: exact(x) + bump(x), (bump,)), None, polish.SOUGHT
     else:
-        start, doubts = Linearised.at(exact, (bump,)), jnp.array([[1.0], [0.1]])
-    saddle = polish._sought(polish.least_squares(pde), start, doubts)
+        start, doubts, sought = Linearised.at(exact, (bump,)), jnp.array([[1.0], [0.1]]), polish.RARE
+    saddle = polish._sought(polish.least_squares(pde), start, sought, doubts)
     samples = saddle.sample(jax.random.key(0), {"interior": 4000, "boundary": 4000})
 
     def inside(points: Points) -> float:
@@ -66,7 +75,7 @@ def test_the_polish_looks_where_the_field_is_wrong_and_where_it_is_in_doubt(reas
     assert inside(samples["boundary"]) > 3 / 40
     if reason == "residual":
         assert np.mean(np.asarray(samples["interior"].x)) == pytest.approx(0.5, abs=0.12)  # most are everywhere
-    uniform = 1 - polish.SOUGHT - (polish.DOUBTED if reason == "doubt" else 0)
+    uniform = 1 - sought[0] - (polish.DOUBTED if reason == "doubt" else 0)
     assert np.mean(np.asarray(samples["interior"].x)[:, 0] > 0.5) > 0.9 * uniform / 2  # the others are everywhere
 
 

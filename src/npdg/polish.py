@@ -34,7 +34,9 @@ LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigab
 MEMORY = 400 * 2**20  # bytes of one batch's Jacobian
 SHARE, MOST = 0.2, 40.0  # of the run's seconds, and at most so many, unless they would be too few rows
 SPEED = 3e10  # rows times parameters squared a second, on two cores; of a triangular factor half as many
-SOUGHT, DOUBTED = 0.2, 0.4  # of the points: where u is worst, and where one batch leaves it most undetermined
+SOUGHT = 0.2, 20  # of the points, those where u is worst, and among how many each is sought
+RARE = 0.1, 100  # the same in two tangent spaces, where what is left is near rarer points
+DOUBTED = 0.4  # of the points: where one batch leaves u most undetermined
 DOUBTS = 2  # draws that tell where that is
 FEWEST = 2  # rows a parameter, with fewer of which it is not begun
 ENOUGH = 8  # what a large network gets, in half of the seconds, and what a second tangent space must have in the share
@@ -88,7 +90,14 @@ def doubled(corrected: Linearised) -> Linearised:
     return Linearised(corrected.base, nets, (*corrected.coefficients, jnp.zeros_like(corrected.coefficients[0])))
 
 
-def correction(pde: PDE, start: Linearised, *, per_parameter: float = POINTS, doubts: Array | None = None) -> Recipe:
+def correction(
+    pde: PDE,
+    start: Linearised,
+    *,
+    per_parameter: float = POINTS,
+    sought: tuple[float, int] = SOUGHT,
+    doubts: Array | None = None,
+) -> Recipe:
     """A run for the coefficients of `start`, with so many points inside a coefficient; more where `doubts` matter."""
     columns = parameter_count(start)
     # One boundary point, which brings two rows (a given flux one), for two interior ones; as many as the memory holds,
@@ -96,7 +105,7 @@ def correction(pde: PDE, start: Linearised, *, per_parameter: float = POINTS, do
     fewest = (0.6 if isinstance(pde.boundary, Dirichlet) else 0.8) * columns
     interior = int(max(min(max(per_parameter * columns, 2000), MEMORY / (16 * columns)), fewest))
     return Recipe(
-        saddle=_sought(least_squares(pde, boundary_norm="h1-sampled"), start, doubts),
+        saddle=_sought(least_squares(pde, boundary_norm="h1-sampled"), start, sought, doubts),
         start=lambda key: {"u": start},
         rules={"u": pooled(columns)},
         sizes={"interior": interior, "boundary": interior // 2},
@@ -108,7 +117,7 @@ def doubts(factor: Array, key: Array) -> Array:
     return solve_triangular(factor, jax.random.normal(key, (len(factor), DOUBTS), factor.dtype)).T
 
 
-def _sought(saddle: Saddle, start: Linearised, doubts: Array | None = None) -> Saddle:
+def _sought(saddle: Saddle, start: Linearised, sought: tuple[float, int], doubts: Array | None) -> Saddle:
     """The same, with some of the points sought where the residual is large, and some where a few doubts about the first
     coefficients would change it most.
 
@@ -126,9 +135,10 @@ def _sought(saddle: Saddle, start: Linearised, doubts: Array | None = None) -> S
             return jnp.linalg.norm(jax.vmap(along)(doubts))
 
         uniform = measures[part.over]
-        large = Sought(uniform, lambda point, at=at: jnp.linalg.norm(at(start, point)))
-        parts, shares = (uniform, large), (1 - SOUGHT, SOUGHT)
+        share, tries = sought
+        large = Sought(uniform, lambda point, at=at: jnp.linalg.norm(at(start, point)), tries)
+        parts, shares = (uniform, large), (1 - share, share)
         if doubts is not None:
-            parts, shares = (*parts, Sought(uniform, change)), (1 - SOUGHT - DOUBTED, SOUGHT, DOUBTED)
+            parts, shares = (*parts, Sought(uniform, change)), (1 - share - DOUBTED, share, DOUBTED)
         measures[part.over] = Mixture(parts, shares)
     return replace(saddle, measures=measures)

@@ -168,7 +168,7 @@ def _polish(pde: PDE, trained: Outcome, seconds: float, twice: bool, seed: int, 
             if isinstance(found, Linearised):
                 start = polish.doubled(found)
                 doubts = polish.doubts(trained.state.rules["u"].matrix, jax.random.key(seed))
-                how = {"per_parameter": polish.POINTS_TWICE, "doubts": doubts}
+                how = {"per_parameter": polish.POINTS_TWICE, "sought": polish.RARE, "doubts": doubts}
         if trained.stop_reason != "seconds":
             return trained
         return _corrected(pde, trained, start, seed, hooks, how, seconds=seconds)
