@@ -93,18 +93,29 @@ def table(rows: list[dict[str, Any]], key: str) -> str:
 
 
 def picture(rows: list[dict[str, Any]]) -> Figure:
-    """Median relative L² error against the budget, one line per rung."""
+    """Median relative L² error against the budget, one line per rung, bars from the best seed to the worst; crosses are
+    goals."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     for number, rung in enumerate(RUNGS):
-        budgets = sorted({row["budget"] for row in rows if row["rung"] == rung})
-        if budgets:
-            medians = [
-                statistics.median(r["rel_l2"] for r in rows if r["rung"] == rung and r["budget"] == b) for b in budgets
-            ]
-            axes.loglog(budgets, medians, marker="os^vD*"[number % 6], label=rung, color=f"C{number % 10}")
-    axes.set(xlabel="training seconds, 2 CPU cores", ylabel="relative $L^2$ error, median")
-    axes.grid(alpha=0.3, which="both")
+        seeds: dict[float, list[float]] = {}
+        for row in rows:
+            if row["rung"] == rung:
+                seeds.setdefault(row["budget"], []).append(row["rel_l2"])
+        if not seeds:
+            continue
+        budgets = sorted(seeds)
+        look: dict[str, Any] = {"color": f"C{number % 10}", "linestyle": "-" if number < 10 else "--"}
+        medians = [statistics.median(seeds[b]) for b in budgets]
+        axes.plot(budgets, medians, marker="os^vD*"[number % 6], label=rung, **look)
+        axes.vlines(budgets, [min(seeds[b]) for b in budgets], [max(seeds[b]) for b in budgets], lw=1, **look)
+        goals = {b: goal for b, goal in RUNGS[rung][3].items() if b in seeds}
+        axes.plot(list(goals), list(goals.values()), "x", color=look["color"])
+    ticks = sorted({row["budget"] for row in rows})
+    axes.set(xscale="log", yscale="log", xlabel="training seconds", ylabel="relative $L^2$ error, median")
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+    axes.grid(alpha=0.3)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
