@@ -334,6 +334,9 @@ def test_a_second_tangent_space_is_for_runs_that_have_the_time_for_its_rows():
     enough = polish.ENOUGH * (2 * parameter_count(middle)) ** 3 / (polish.SPEED / 2)
     assert not polish.twice(0.9 * enough / polish.SHARE, middle)
     assert polish.twice(1.1 * enough / polish.SHARE, middle)
+    assert polish.seconds_of(1.1 * enough / polish.SHARE, middle) == pytest.approx(1.1 * enough)
+    one = parameter_count(middle) ** 3 / (polish.SPEED / 2)
+    assert polish.seconds_of(20 * one, middle) == pytest.approx(polish.ENOUGH * one)
     assert not polish.twice(1e6, large)
 
 
