@@ -340,6 +340,33 @@ def test_a_second_tangent_space_is_for_runs_that_have_the_time_for_its_rows():
     assert not polish.twice(1e6, large)
 
 
+def test_a_batch_of_the_polish_has_no_more_rows_than_its_seconds_are_enough_for():
+    u = MLP(20, 128, 2, key=jax.random.key(0))
+    size = parameter_count(u)
+    one = size**3 / (polish.SPEED / 2)
+    sizes = polish.correction(equation(), Linearised.at(u, (u,)), per_parameter=polish.points(3 * one, u)).sizes
+    assert sizes["interior"] + 2 * sizes["boundary"] == pytest.approx(3 * size, rel=1e-3)  # a trace is two rows
+    assert polish.points(0.1 * one, u) == polish.FEWEST / 2  # what is begun has its fewest rows
+    assert polish.points(1e6, u) == polish.POINTS
+
+
+def test_a_run_that_has_few_seconds_left_is_polished_with_few_rows(monkeypatch):
+    asked = []
+
+    def watched(pde, before, start, seed, hooks, how, **until):
+        asked.append((how["per_parameter"], until))
+        return before
+
+    monkeypatch.setattr(stages, "_corrected", watched)
+    u = MLP(10, 64, 2, key=jax.random.key(0))
+    trained = replace(run_of([1.0] * 8), state=State({"u": u}, {}, jnp.zeros(()), jnp.zeros(())))
+    one = parameter_count(u) ** 3 / (polish.SPEED / 2)
+    stages._polish(equation(), trained, 8.0 + 5 * one, False, 0, Hooks(on_record=lambda record: None))
+    ((points, until),) = asked
+    assert points == pytest.approx(5 / 2)
+    assert until == {"seconds": 8.0 + 5 * one}
+
+
 def test_the_polish_gets_a_share_or_what_its_rows_take_and_nothing_if_that_is_too_much():
     small, large = net(), MLP(50, 128, 2, key=jax.random.key(0))
     assert polish.seconds_of(10.0, small) == 2.0

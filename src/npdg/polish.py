@@ -41,6 +41,7 @@ DOUBTS = 2  # draws that tell where that is
 FEWEST = 2  # rows a parameter, with fewer of which it is not begun
 ENOUGH = 8  # what a large network gets, in half of the seconds, and what a second tangent space must have in the share
 POINTS = 8  # inside, a parameter, of a batch
+ROWS_A_POINT = 2  # one of its own, and of half a boundary point two
 POINTS_FIRST, POINTS_TWICE = 2, 1.5  # of the one that tells the second tangent space, and of those in both
 MOVE = 1.0  # how far along its correction a network is moved to give a second tangent space
 
@@ -58,6 +59,13 @@ def seconds_of(seconds: float, u: Field) -> float:
     if size > LARGEST or FEWEST * one > seconds / 2:
         return 0.0
     return min(max(_share(seconds), ENOUGH * one), seconds / 2)
+
+
+def points(seconds: float, u: Field) -> float:
+    """Interior points a parameter of one batch: at most what so many seconds are enough for, but what is begun is begun
+    with its fewest rows."""
+    rows = max(seconds / _row_each(parameter_count(u)), FEWEST)
+    return min(POINTS, rows / ROWS_A_POINT)
 
 
 def _share(seconds: float) -> float:

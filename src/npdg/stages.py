@@ -160,7 +160,7 @@ def _polish(pde: PDE, trained: Outcome, seconds: float, twice: bool, seed: int, 
     """The linear correction, in one tangent space or, if `twice`, in two, the second of which one batch tells."""
     with precision("float64"):
         u = polish.as_float64(trained.state.fields["u"])
-        start, how = Linearised.at(u, (u,)), {"per_parameter": polish.POINTS}
+        start, how = Linearised.at(u, (u,)), {"per_parameter": polish.points(seconds - trained.seconds, u)}
         if twice:
             one = int(trained.state.step) + 1
             trained = _corrected(pde, trained, start, seed, hooks, {"per_parameter": polish.POINTS_FIRST}, steps=one)
