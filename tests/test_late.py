@@ -47,8 +47,8 @@ def small() -> Settings:
     return candidates("mine", 2, "npdg", "default", SMALL)[0]
 
 
-def train(hooks: Hooks, seconds: float = 2.0) -> stages.Trained:
-    return stages.train(equation(), "npdg", [small()], seconds=seconds, steps=None, seed=0, hooks=hooks)
+def train(hooks: Hooks, seconds: float | None = 2.0, steps: int | None = None) -> stages.Trained:
+    return stages.train(equation(), "npdg", [small()], seconds=seconds, steps=steps, seed=0, hooks=hooks)
 
 
 def test_the_late_phase_gets_its_share_unless_that_is_too_few_steps():
@@ -142,6 +142,11 @@ def test_a_run_resumed_in_its_late_phase_stays_as_good(tmp_path, monkeypatch):
     assert "pairing" not in again.history[-1].terms  # the tangent dual would lead back to where it stands
     error = lambda outcome: outcome.history[-1].errors["rel_h1"]
     assert error(again) < 2 * error(stopped)
+    more = stopped.history[-1].step + 20
+    by_steps = train(Hooks(lambda record: None, keep=Keep(restore=restored)), None, more).outcome
+    assert "pairing" not in by_steps.history[-1].terms
+    assert (by_steps.stop_reason, by_steps.history[-1].step) == ("steps", more)
+    assert error(by_steps) < 2 * error(stopped)
     solution = npdg.solve(equation(), seconds=2.0, seed=0, **SMALL)
     assert (solution.precision, solution.polished) == ("float64", False)
     x = np.array([[0.1, 0.9], [0.5, 0.5]])

@@ -40,17 +40,23 @@ def begun(history: Sequence[Record]) -> bool:
     return bool(history) and "pairing" not in history[-1].terms
 
 
-def attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: float, **hooks) -> Start:
-    """The first third of a late phase of so many seconds, from what was trained; to be called in float64.
-
-    Its `ratio` is below one if it was better on fresh points.
-    """
+def begin(pde: PDE, settings: Settings, trained: Outcome, seed: int) -> tuple[Settings, Recipe, State]:
+    """What a late phase starts with, from what was trained; to be called in float64."""
     u = as_float64(trained.state.fields["u"])
     chosen = late_settings(settings, parameter_count(u), 2 if isinstance(pde.boundary, Dirichlet) else 1)
     recipe = methods.recipe(pde, "npdg", chosen)
     start: State = eqx.tree_at(
         lambda state: (state.fields, state.step), initial(recipe, seed), ({"u": u}, trained.state.step)
     )
+    return chosen, recipe, start
+
+
+def attempt(pde: PDE, settings: Settings, trained: Outcome, seed: int, seconds: float, **hooks) -> Start:
+    """The first third of a late phase of so many seconds, from what was trained; to be called in float64.
+
+    Its `ratio` is below one if it was better on fresh points.
+    """
+    chosen, recipe, start = begin(pde, settings, trained, seed)
     merit = judge(pde)
     before = merit(start.fields)
     outcome = run(recipe, start, seconds=trained.seconds + PROBE * seconds, spent=trained.seconds, **hooks)

@@ -98,6 +98,11 @@ def train(
         outcome.detail = "; ".join(filter(None, [before.detail, outcome.detail]))
         return outcome
 
+    if late_begun and budget is None:  # resumed for so many steps, which the tangent dual would lead back with
+        with precision("float64"):
+            chosen, late_recipe, state = late.begin(pde, settings, before, seed)
+        kept = replace(hooks, keep=late.kept_as(recipe, before.state, keep))
+        return Trained(settings, on(late_recipe, chosen, replace(before, state=state), 0.0, kept), tuple(tried))
     outcome = on(recipe, settings, before, reserved + late_part, hooks)
     if late_part > 0 and outcome.stop_reason == "seconds":
         attempt = _attempt(pde, settings, outcome, seed, late_part, hooks)
