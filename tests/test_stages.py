@@ -368,6 +368,22 @@ def test_a_run_that_has_few_seconds_left_is_polished_with_few_rows(monkeypatch):
     assert until == {"seconds": 8.0 + 5 * one}
 
 
+def test_a_second_space_is_not_begun_when_the_first_batch_took_all_the_seconds(monkeypatch):
+    asked = []
+
+    def slow(pde, before, start, seed, hooks, how, **until):
+        asked.append(until)
+        return replace(before, seconds=before.seconds + 1.0)
+
+    monkeypatch.setattr(stages, "_corrected", slow)
+    trained = replace(run_of([1.0] * 8), state=State({"u": net()}, {}, jnp.zeros(()), jnp.zeros(())))
+    hooks = Hooks(on_record=lambda record: None)
+    assert stages._polish(equation(), trained, 8.5, True, 0, hooks).detail == ""  # nothing is said to be left out
+    assert asked == [{"steps": 1}]
+    stages._polish(equation(), trained, 9.5, True, 0, hooks)
+    assert asked[1:] == [{"steps": 1}, {"seconds": 9.5}]
+
+
 def test_the_polish_gets_a_share_or_what_its_rows_take_and_nothing_if_that_is_too_much():
     small, large = net(), MLP(50, 128, 2, key=jax.random.key(0))
     assert polish.seconds_of(10.0, small) == 2.0

@@ -174,7 +174,7 @@ def _polish(pde: PDE, trained: Outcome, seconds: float, twice: bool, seed: int, 
                 start = polish.doubled(found)
                 doubts = polish.doubts(trained.state.rules["u"].matrix, jax.random.key(seed))
                 how = {"per_parameter": polish.POINTS_TWICE, "sought": polish.RARE, "doubts": doubts}
-        if trained.stop_reason != "seconds":
+        if trained.stop_reason != "seconds" or trained.seconds >= seconds:  # the first batch may have taken it all
             return trained
         return _corrected(pde, trained, start, seed, hooks, how, seconds=seconds)
 
