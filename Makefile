@@ -18,6 +18,7 @@ lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/python docs/imports.py --check
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/gram.py

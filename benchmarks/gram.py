@@ -14,11 +14,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from npdg import methods
-from npdg.fields import split
-from npdg.gram import gram
-from npdg.presets import choose
-from npdg.problems import find
+from npdg.catalogue import find
+from npdg.fields.base import split
+from npdg.methods.registry import make_method
+from npdg.saddle.gram import gram
 
 REPEATS, INNER = 15, 10
 
@@ -51,21 +50,21 @@ def product_operations(dim: int, width: int, depth: int, interior: int, boundary
 def measure(dim: int) -> dict[str, float | int | str]:
     """One network of the paper."""
     pde = find("poisson").build(dim)
-    settings = choose("poisson", dim, "npdg", "paper", {})
-    recipe = methods.recipe(pde, "npdg", settings)
-    fields = recipe.start(jax.random.key(0))
-    samples = recipe.saddle.sample(jax.random.key(1), recipe.sizes)
-    player = next(p for p in recipe.saddle.players if p.name == "u")
+    method = make_method("equation", "npdg", preset="paper")
+    [settings] = method.candidates(pde)
+    network, points = settings.network, settings.samples
+    recipe = method.recipe(pde, settings)
+    saddle, fields = recipe.lower({}), recipe.start(jax.random.key(0))
+    samples = saddle.sample(jax.random.key(1), recipe.sizes)
+    player = next(p for p in saddle.players if p.name == "u")
     vector, _ = split(fields["u"])
 
     # Many products after one linearisation, as inside a Krylov solve.
     product = gram(player, fields, samples).product
     products = jax.jit(lambda v: jax.lax.fori_loop(0, INNER, lambda _, w: _normalised(product(w)), v))
-    operations = INNER * product_operations(
-        dim, settings.width, settings.depth, settings.n_interior, settings.n_boundary
-    )
-    count = round(operations / (2 * settings.n_interior * settings.width**2))
-    matmuls, matrix, matmul_operations = matmul_loop(settings.n_interior, settings.width, count)
+    operations = INNER * product_operations(dim, network.width, network.depth, points.interior, points.boundary)
+    count = round(operations / (2 * points.interior * network.width**2))
+    matmuls, matrix, matmul_operations = matmul_loop(points.interior, network.width, count)
 
     # The clock of a shared machine wanders: time both loops in turn, and compare neighbours.
     ones = jnp.ones_like(vector)
@@ -73,7 +72,7 @@ def measure(dim: int) -> dict[str, float | int | str]:
     pairs = [(seconds_of(products, ones), seconds_of(matmuls, matrix)) for _ in range(REPEATS)]
     rates = [(operations / a, matmul_operations / b) for a, b in pairs]
     return {
-        "network": f"{dim}-D, {settings.width}×{settings.depth}, N={settings.n_interior}, {vector.size} parameters",
+        "network": f"{dim}-D, {network.width}×{network.depth}, N={points.interior}, {vector.size} parameters",
         "seconds_per_product": statistics.median(a for a, _ in pairs) / INNER,
         "gflop": operations / INNER / 1e9,
         "gflop_per_second": statistics.median(r for r, _ in rates) / 1e9,

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from npdg.methods.settings import Settings
 from npdg.runs.checkpoint import MAGIC
-from npdg.runs.config import RUN_KEYS
-from npdg.settings import Settings
+from npdg.runs.request import RUN_KEYS
 
 
 def bad_configuration() -> st.SearchStrategy[tuple[str, str]]:
     """A configuration with one mistake, and what a message must name."""
     good = '[run]\nproblem = "poisson"\ndim = 2\nsteps = 3\n'
-    numbers = [key for key, info in Settings.model_fields.items() if info.annotation in (int, float)]
-    words = [key for key, info in Settings.model_fields.items() if info.annotation not in (int, float, bool)]
+    settings = Settings().flat()
+    numbers = [key for key, value in settings.items() if type(value) in (int, float)]
+    words = [key for key, value in settings.items() if isinstance(value, str)]
     letters = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=3, max_size=12)
-    new_name = letters.filter(lambda k: k not in (*RUN_KEYS, *Settings.model_fields, "solution", "run", "options"))
+    new_name = letters.filter(lambda k: k not in (*RUN_KEYS, *settings, "solution", "run", "options"))
     nonsense = st.one_of(
         st.just("nan"),
         st.just("inf"),

@@ -17,7 +17,7 @@ import jax
 from matplotlib.figure import Figure
 
 import npdg
-from npdg.problems import find
+from npdg.catalogue import find
 
 RESULTS = Path(__file__).parent / "results"
 # name: (problem, dimension, options, {seconds: relative L² to reach})
@@ -70,7 +70,7 @@ def measure(rung: str, seconds: float, seed: int, overrides: dict[str, Any], cer
         "steps": solution.steps,
         "polished": solution.polished,
         "stop_reason": solution.stop_reason,
-        "settings": {k: getattr(solution.settings, k) for k in ("activation", "width", "depth", "dual", "solver")},
+        "settings": {k: solution.settings[k] for k in ("activation", "width", "depth", "dual", "solver")},
     }
 
 

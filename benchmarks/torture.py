@@ -323,7 +323,7 @@ def hostile_files(scratch: Scratch, count: int) -> Verdict:
 MEMORY = """
 import json, sys, npdg
 from jax import monitoring
-from npdg.problems import find
+from npdg.catalogue import find
 compiled, sizes = [], {}
 def hear(name, *_, **__):
     if "backend_compile" in name:

@@ -9,16 +9,15 @@ scales all the seconds.
 import argparse
 import json
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from npdg.pair import Pair
-from npdg.problems import find
-from npdg.transportation import carry
+import npdg
+from npdg.catalogue import find
 
 RESULTS = Path(__file__).parent / "results" / "transport.json"
 
@@ -93,13 +92,13 @@ def measure(case: Case, seed: int, share: float) -> dict[str, Any]:
             np.asarray(measure.sample(key, case.arrays).x)
             for measure, key in zip((pair.source, pair.target), keys, strict=True)
         )
-        pair = Pair(first, second)
+        pair = npdg.Transport(first, second)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        solution = carry(
+        solution = npdg.solve(
             pair, case.method, seconds=share * case.seconds, seed=seed, preset=case.preset, **case.settings
         )
-    solution.pair = judged  # an array's map is judged by the measure it was drawn from
+    solution = replace(solution, problem=judged)  # an array's map is judged by the measure it was drawn from
     row = {"case": case.name, "seed": seed, "budget": share * case.seconds, "seconds": solution.seconds}
     return row | {"steps": solution.steps, "stop_reason": solution.stop_reason, **solution.score()}
 

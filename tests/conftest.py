@@ -1,4 +1,5 @@
-"""Rank promotion raises everywhere, also in processes that tests start; what one test compiled others reuse."""
+"""Rank promotion raises everywhere, also in processes that tests start; what one test compiled others reuse; and the
+shapes that public functions promise are checked."""
 
 import os
 import tempfile
@@ -12,6 +13,10 @@ os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
 
 import jax
 import pytest
+from jaxtyping import install_import_hook
+
+CHECKED = ("calculus", "problem", "fields", "saddle", "results")
+install_import_hook([f"npdg.{package}" for package in CHECKED], "shapes.checked")
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from npdg.runs.config import to_toml
-from npdg.runs.grids import Slices
+from npdg.runs.export.grids import Slices
+from npdg.runs.request import to_toml
 
 ENVIRONMENT = {"started": "2026-01-02T03:04:05+0000", "cores": 2, "devices": ["cpu:0"], "packages": {"jax": "0.8"}}
 TIMING = {"sampling": 1e-3, "gradients": 2e-3, "solves": 7e-3, "step": 1e-2, "evaluation": 0.1}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from npdg.calculus import div, grad, laplacian, normal_derivative, tangential_gradient
-from npdg.fields import MLP
+from npdg.fields.mlp import MLP
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -7,9 +7,11 @@ import pytest
 
 import npdg
 from npdg.calculus import grad, laplacian
-from npdg.fields import MLP, CutOff
-from npdg.presets import choose
-from npdg.problems import find
+from npdg.catalogue import find
+from npdg.fields.mlp import MLP
+from npdg.fields.wrappers import CutOff
+from npdg.methods.registry import make_method
+from npdg.methods.settings import Settings
 
 CASES = [("varcoeff", d, {}) for d in (2, 10, 20, 50)]
 CASES += [("nonlinear", d, {"variant": v}) for d in (1, 2, 5) for v in ("strong", "mild")]
@@ -86,13 +88,23 @@ def test_norms_of_table_3(name, dim, value, slope):
     np.testing.assert_allclose(jnp.sqrt(jnp.mean(jnp.sum(jax.vmap(grad(exact))(x) ** 2, axis=1))), slope, rtol=5e-3)
 
 
+def paper(problem: str, dim: int) -> Settings:
+    """The settings of the preset `paper`."""
+    [settings] = make_method("equation", "npdg", preset="paper").candidates(find(problem).build(dim))
+    return settings
+
+
 def test_presets_are_the_papers():
-    ten, twenty, fifty = (choose("varcoeff", d, "npdg", "paper", {}) for d in (10, 20, 50))
-    assert (ten.tau_u, ten.tau_phi, ten.minres_rtol, ten.n_interior, ten.psi_width) == (0.1, 0.19, 0.5e-3, 4000, 128)
-    assert (twenty.tau_u, twenty.tau_phi, twenty.depth, twenty.softplus_beta) == (0.05, 0.095, 4, 4.0)
-    assert (fifty.depth, fifty.n_interior, fifty.minres_rtol, fifty.n_boundary) == (6, 6000, 1e-4, 4000)
-    ball = choose("nonlinear", 5, "npdg", "paper", {})
-    assert (ball.width, ball.psi_width, ball.depth, ball.n_interior, ball.n_boundary) == (256, 128, 4, 4000, 200)
+    ten, twenty, fifty = (paper("varcoeff", d) for d in (10, 20, 50))
+    assert (ten.steps.u, ten.steps.phi, ten.solver.rtol) == (0.1, 0.19, 0.5e-3)
+    assert (ten.samples.interior, ten.network.psi_width) == (4000, 128)
+    network = twenty.network
+    assert (twenty.steps.u, twenty.steps.phi, network.depth, network.softplus_beta) == (0.05, 0.095, 4, 4.0)
+    samples = fifty.samples
+    assert (fifty.network.depth, samples.interior, fifty.solver.rtol, samples.boundary) == (6, 6000, 1e-4, 4000)
+    network, samples = (ball := paper("nonlinear", 5)).network, ball.samples
+    assert (network.width, network.psi_width, network.depth) == (256, 128, 4)
+    assert (samples.interior, samples.boundary) == (4000, 200)
 
 
 def test_odd_dimensions_are_refused_for_the_variable_coefficient():

@@ -7,8 +7,8 @@ import pytest
 
 import npdg
 from npdg.calculus import laplacian
-from npdg.presets import choose
-from npdg.problems import find
+from npdg.catalogue import find
+from npdg.methods.registry import make_method
 
 
 @pytest.mark.usefixtures("x64")
@@ -42,11 +42,16 @@ def test_norms_of_table_3():
 
 
 def test_preset_is_the_papers():
-    ten, fifty = (choose("poisson", d, "npdg", "paper", {}) for d in (10, 50))
-    assert (ten.tau_u, ten.tau_phi, ten.tau_psi, ten.omega, ten.nu, ten.lam) == (0.05, 0.095, 0.095, 1, 1, 10)
-    assert (ten.width, ten.psi_width, ten.depth, ten.n_interior, ten.n_boundary) == (256, 64, 4, 2000, 800)
-    assert (ten.minres_rtol, ten.minres_max, ten.minres_stop, ten.activation) == (1e-3, 1000, "scipy", "tanh")
-    assert (fifty.depth, fifty.n_interior, fifty.n_boundary, fifty.minres_rtol) == (6, 4000, 4000, 1e-4)
+    paper = make_method("equation", "npdg", preset="paper")
+    ten, fifty = (paper.candidates(find("poisson").build(d))[0] for d in (10, 50))
+    steps, functional, network, solver = ten.steps, ten.functional, ten.network, ten.solver
+    assert (steps.u, steps.phi, steps.psi, steps.omega) == (0.05, 0.095, 0.095, 1)
+    assert (functional.nu, functional.lam) == (1, 10)
+    assert (network.width, network.psi_width, network.depth, network.activation) == (256, 64, 4, "tanh")
+    assert (ten.samples.interior, ten.samples.boundary) == (2000, 800)
+    assert (solver.kind, solver.rtol, solver.max_iterations, solver.stop) == ("minres", 1e-3, 1000, "scipy")
+    assert (fifty.network.depth, fifty.samples.interior, fifty.samples.boundary) == (6, 4000, 4000)
+    assert fifty.solver.rtol == 1e-4
 
 
 @pytest.mark.slow

@@ -6,13 +6,13 @@ attained at φ = r(u)/ν, ψ = (u − g)/ν, where r is the strong residual (the
 not in divergence form). No dual player is left to carry; u's Gram matrix in this metric is that of Gauss and Newton.
 """
 
-import jax.numpy as jnp
 from jax import Array
 
+from npdg.formulations.equation import equation_saddle, square
 from npdg.formulations.traces import TRACES, BoundaryNorm
-from npdg.measures import Points
-from npdg.pde import PDE
-from npdg.saddle import Feature, Fields, Integral, Player, Saddle
+from npdg.measures.points import Points
+from npdg.problem.pde import PDE
+from npdg.saddle.saddle import Feature, Fields, Integral, Player, Residual, Saddle
 
 
 def least_squares(pde: PDE, *, lam: float = 10.0, boundary_norm: BoundaryNorm = "h1-sampled") -> Saddle:
@@ -20,16 +20,17 @@ def least_squares(pde: PDE, *, lam: float = 10.0, boundary_norm: BoundaryNorm = 
     trace = TRACES[boundary_norm]
 
     def residual(f: Fields, p: Points) -> Array:
-        return pde.at(f).residual(f["u"], p.x)[None]
+        return pde.residual(f["u"], p.x)[None]
 
     def mismatch(f: Fields, p: Points) -> Array:
-        return pde.at(f).mismatch(f["u"], p, trace)
+        return pde.mismatch(f["u"], p, trace)
 
-    return Saddle(
-        measures={"interior": pde.interior, "boundary": pde.domain.boundary},
+    return equation_saddle(
+        pde,
         players=(Player("u", -1, (Feature("interior", residual), Feature("boundary", mismatch, lam))),),
         integrals=(
-            Integral("residual", "interior", lambda f, p: jnp.vdot(residual(f, p), residual(f, p)), 0.5),
-            Integral("boundary", "boundary", lambda f, p: jnp.vdot(mismatch(f, p), mismatch(f, p)), lam / 2),
+            Integral("residual", "interior", lambda f, p: square(residual(f, p)), 0.5),
+            Integral("boundary", "boundary", lambda f, p: square(mismatch(f, p)), lam / 2),
         ),
+        residual=Residual("residual", 2.0),
     )

@@ -20,8 +20,8 @@ from jax import Array, lax
 
 from npdg.calculus import grad
 from npdg.formulations.search import Search, half_square
-from npdg.measures import Measure, Points
-from npdg.saddle import Feature, Fields, Integral, Player, Saddle
+from npdg.measures.points import Measure, Points
+from npdg.saddle.saddle import Feature, Fields, Integral, Player, Saddle
 
 PotentialMetric = Literal["identity", "gradient", "h1"]
 

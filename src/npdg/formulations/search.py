@@ -8,10 +8,12 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from npdg.calculus import Scalar, grad
+from npdg.linalg.cg import truncated_cg
 
 LONGEST = 1.0  # step of the refinement
 CAUTIOUS = 0.4  # of the residual, where the curvature is not positive
 INNER = 2  # iterations of conjugate gradients in a Newton step
+FLATTEST = 1e-3  # curvature that counts as positive
 FAST = 997.0  # turns neighbouring points into unrelated phases
 
 
@@ -50,29 +52,17 @@ def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:
     def newton(_: int, y: Array) -> Array:
         slope, curve = jax.linearize(grad(phi), y)
         residual = x - y - slope
-        step = _conjugate(lambda v: v + curve(v), residual)
+        step = _step(lambda v: v + curve(v), residual)
         step = step * jnp.minimum(1.0, LONGEST / jnp.maximum(jnp.linalg.norm(step), 1e-12))
         return jnp.where(height(y + step) < height(y), y + step, y + step / 4)
 
     return lax.fori_loop(0, rounds, newton, y)
 
 
-def _conjugate(product: Callable[[Array], Array], residual: Array) -> Array:
-    """A few iterations of conjugate gradients from zero, which end where the curvature is not positive."""
-
-    def body(carry):
-        k, step, residual, direction, square = carry
-        pushed = product(direction)
-        curvature = jnp.vdot(direction, pushed)
-        good = curvature > 1e-3 * jnp.vdot(direction, direction)
-        length = jnp.where(good, square / jnp.where(good, curvature, 1.0), jnp.where(k == 0, CAUTIOUS, 0.0))
-        after = jnp.where(good, residual - length * pushed, 0.0)
-        new = jnp.vdot(after, after)
-        ahead = after + jnp.where(square > 0, new / jnp.where(square > 0, square, 1.0), 0.0) * direction
-        return k + 1, step + length * direction, after, ahead, new
-
-    start = (0, jnp.zeros_like(residual), residual, residual, jnp.vdot(residual, residual))
-    return lax.fori_loop(0, INNER, lambda _, carry: body(carry), start)[1]
+def _step(product: Callable[[Array], Array], residual: Array) -> Array:
+    """A truncated Newton step; a part of the residual where already its own curvature is not positive."""
+    step = truncated_cg(product, residual, INNER, FLATTEST)
+    return jnp.where(jnp.any(step != 0), step, CAUTIOUS * residual)
 
 
 def half_square(v: Array) -> Array:

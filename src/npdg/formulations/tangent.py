@@ -6,16 +6,17 @@ than the metric uses, since this right-hand side is the only place where samplin
 on the points of the metric, so that its system is consistent. The linearised reaction acts on φ in u's gradient.
 """
 
-import jax.numpy as jnp
 from jax import Array
 
 from npdg.calculus import Scalar
-from npdg.fields import Tangent
-from npdg.formulations.metrics import METRICS, MetricName
+from npdg.fields.tangent import Tangent
+from npdg.formulations.equation import equation_saddle, square
+from npdg.formulations.metrics import MetricName, Structure
+from npdg.formulations.metrics import metric as metric_of
 from npdg.formulations.traces import TRACES, BoundaryNorm
-from npdg.measures import Points
-from npdg.pde import PDE
-from npdg.saddle import Feature, Fields, Integral, Player, Saddle
+from npdg.measures.points import Points
+from npdg.problem.pde import PDE
+from npdg.saddle.saddle import Feature, Fields, Integral, Player, Residual, Saddle
 
 
 def tangent(
@@ -25,29 +26,32 @@ def tangent(
     lam: float = 10.0,
     boundary_norm: BoundaryNorm = "h1",
     metric: MetricName = "energy",
+    structure: Structure = "scalar",
 ) -> Saddle:
     """Lower a PDE to the saddle of u and a φ in u's tangent space; measures interior, metric and boundary."""
-    trace = TRACES[boundary_norm]
+    trace, measured = TRACES[boundary_norm], metric_of(metric, structure)
 
     def slope(v: Scalar, f: Fields, p: Points) -> Array:
-        return METRICS[metric].primal(pde.at(f), f["u"], v, p.x)
+        return measured.primal(pde, f["u"], v, p.x)
 
     def strong(f: Fields, p: Points) -> Array:
-        return pde.at(f).residual(f["u"], p.x) * f["phi"](p.x)
+        return pde.residual(f["u"], p.x) * f["phi"](p.x)
 
     def weak(f: Fields, p: Points) -> Array:
-        return pde.at(f).weak(f["u"], f["phi"], p.x)
+        return pde.weak(f["u"], f["phi"], p.x)
 
     def energy(f: Fields, p: Points) -> Array:
-        return jnp.vdot(slope(f["phi"], f, p), slope(f["phi"], f, p))
+        return square(slope(f["phi"], f, p))
 
     def mismatch(f: Fields, p: Points) -> Array:
         # Values are weighed like the energy inside, or a large conductivity would make the boundary unimportant.
-        weighed = lambda v, q: METRICS[metric].weight(pde.at(f), f["u"], q.x) * trace(v, q)
-        return pde.at(f).mismatch(f["u"], p, weighed)
+        weighed = lambda v, q: measured.weight(pde, f["u"], q.x) * trace(v, q)
+        return pde.mismatch(f["u"], p, weighed)
 
-    return Saddle(
-        measures={"interior": pde.interior, "metric": pde.interior, "boundary": pde.domain.boundary},
+    return equation_saddle(
+        pde,
+        measures={"metric": pde.interior},
+        residual=Residual("pairing"),
         players=(
             Player(
                 "phi",
@@ -65,6 +69,6 @@ def tangent(
             Integral("pairing", "interior", strong, seen_by=("phi",)),
             Integral("weak pairing", "metric", weak, seen_by=("u",)),
             Integral("dual energy", "metric", energy, -nu / 2, seen_by=("phi",)),
-            Integral("boundary", "boundary", lambda f, p: jnp.vdot(mismatch(f, p), mismatch(f, p)), lam / 2),
+            Integral("boundary", "boundary", lambda f, p: square(mismatch(f, p)), lam / 2),
         ),
     )

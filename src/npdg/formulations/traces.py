@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from npdg.calculus import Scalar, tangential_gradient
-from npdg.measures import Points
-from npdg.pde import Trace
+from npdg.measures.points import Points
+from npdg.problem.conditions import Trace
 
 BoundaryNorm = Literal["l2", "h1", "h1-sampled"]
 

@@ -10,26 +10,28 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 from jax import Array
 
+from npdg.formulations.equation import equation_saddle
 from npdg.formulations.traces import l2_trace
-from npdg.measures import Points
-from npdg.pde import PDE
-from npdg.saddle import Fields, Integral, Player, Saddle
+from npdg.measures.points import Points
+from npdg.problem.pde import PDE
+from npdg.saddle.saddle import Fields, Integral, Player, Residual, Saddle
 
 
 def weak_adversarial(pde: PDE, *, lam: float = 1e4) -> Saddle:
     """Lower a PDE to the saddle of u and a test function φ of arbitrary length."""
 
     def weak(f: Fields, p: Points) -> Array:
-        return pde.at(f).weak(f["u"], f["phi"], p.x)
+        return pde.weak(f["u"], f["phi"], p.x)
 
     def mismatch(f: Fields, p: Points) -> Array:
-        return pde.at(f).mismatch(f["u"], p, l2_trace)[0]
+        return pde.mismatch(f["u"], p, l2_trace)[0]
 
     def ratio(terms: Mapping[str, Array]) -> Array:
         return jnp.log(terms["pairing"] ** 2) - jnp.log(terms["test norm"]) + terms["boundary"]
 
-    return Saddle(
-        measures={"interior": pde.interior, "boundary": pde.domain.boundary},
+    return equation_saddle(
+        pde,
+        residual=Residual("pairing"),
         players=(Player("phi", +1, ()), Player("u", -1, ())),
         integrals=(
             Integral("pairing", "interior", weak),

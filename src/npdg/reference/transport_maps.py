@@ -1,11 +1,8 @@
 """True optimal maps: in one dimension by quantiles, between Gaussians in closed form, to a ring of Gaussians by an
 optimal assignment of many points."""
 
-import hashlib
-import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,7 +10,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
-from npdg.distributions import Gaussian, GaussianMixture, bures
+from npdg.measures.gaussian import Gaussian, GaussianMixture
+from npdg.measures.moments import bures
+from npdg.services import service
 
 Map = Callable[[np.ndarray], np.ndarray]
 NODES = 400_001  # of the table of a mixture's distribution function
@@ -71,21 +70,12 @@ def to_ring(
 
 @cache
 def planar(weights: tuple[float, ...], radius: float, variance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points of the wedge 0 ≤ y ≤ x of the plane, and their images; kept in the user's cache once computed."""
+    """Points of the wedge 0 ≤ y ≤ x of the plane, and their images, kept from one run to the next."""
     recipe = repr((RECIPE, weights, radius, variance, ASSIGNED))
-    path = _cache() / f"ring-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}.npz"
-    if path.is_file():
-        with np.load(path, allow_pickle=False) as arrays:
-            return arrays["points"], arrays["images"]
-    points, images = assignment(weights, radius, variance, ASSIGNED)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.npz")
-        np.savez(temporary, points=points, images=images)
-        temporary.replace(path)
-    except OSError:
-        pass  # a cache that cannot be written costs the next run some seconds, nothing else
-    return points, images
+    names = ("points", "images")
+    compute = lambda: dict(zip(names, assignment(weights, radius, variance, ASSIGNED), strict=True))
+    arrays = service("kept")("ring", recipe, compute)
+    return arrays["points"], arrays["images"]
 
 
 def assignment(
@@ -107,7 +97,3 @@ def _folded(points: np.ndarray) -> np.ndarray:
 
 def _unfolded(points: np.ndarray, signs: np.ndarray, swap: np.ndarray) -> np.ndarray:
     return signs * np.where(swap[:, None], points[:, ::-1], points)
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "npdg"

@@ -5,88 +5,90 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from npdg.evolution import Truth
-from npdg.problems import find
-from npdg.reproduce.desk import Desk
-from npdg.runs.time_plots import draw_curve, draw_lines, some_times, surfaces
-from npdg.trajectory import Trajectory, march
+from npdg.catalogue import find
+from npdg.driver import march
+from npdg.problem.evolution import ReferenceValues
+from npdg.reproduce.reproduction import Reproduction
+from npdg.results.trajectory import Trajectory
+from npdg.runs.export.grids import some
+from npdg.runs.figures.trajectory import draw_curve, draw_lines, surfaces
 
 # What the quick scale changes in the paper's networks, and how long it lets each of them train.
 SMALL: dict[str, Any] = {"width": 32, "psi_width": 16, "depth": 3, "n_interior": 500}
 SECONDS = 60.0
 
 
-def one_dimension(desk: Desk) -> None:
+def one_dimension(work: Reproduction) -> None:
     """Graphs for both ε₀ beside the reference, √MSE against seconds at four times, and the energy."""
     figure = Figure(figsize=(16, 4), layout="constrained")
     smooth, sharp, against_seconds, energy = figure.subplots(1, 4)
     for axes, epsilon in ((smooth, 0.1), (sharp, 0.01)):
-        trajectory, truth = _run(desk, "allen-cahn-1d", epsilon=epsilon)
-        draw_lines(axes, trajectory, some_times(trajectory, 11), truth)
+        trajectory, truth = _run(work, "allen-cahn-1d", epsilon=epsilon)
+        draw_lines(axes, trajectory, some(trajectory.times, 11), truth)
         axes.set_title(f"ε₀ = {epsilon:g}, reference dashed")
         if epsilon == 0.1:
-            _against_seconds(desk, against_seconds, trajectory, (0.1, 0.3, 0.5, 1.0))
+            _against_seconds(work, against_seconds, trajectory, (0.1, 0.3, 0.5, 1.0))
         else:
             draw_curve(energy, trajectory.energy, "energy")
             energy.set_title(f"ε₀ = {epsilon:g}")
             rises = [b - a for a, b in zip(trajectory.energy.values(), [*trajectory.energy.values()][1:], strict=False)]
-            desk.say(f"largest rise of the energy between two times: {max(0.0, *rises):.1e}; paper: monotone decay")
-    desk.picture("ac1", figure)
-    _paper_preset(desk)
+            work.say(f"largest rise of the energy between two times: {max(0.0, *rises):.1e}; paper: monotone decay")
+    work.picture("ac1", figure)
+    _paper_preset(work)
 
 
-def two_dimensions(desk: Desk) -> None:
+def two_dimensions(work: Reproduction) -> None:
     """u along both axes at every time beside the reference, and √MSE against seconds at four times."""
-    trajectory, truth = _run(desk, "allen-cahn-2d")
+    trajectory, truth = _run(work, "allen-cahn-2d")
     figure = Figure(figsize=(13, 4), layout="constrained")
     first, second, against_seconds = figure.subplots(1, 3)
     for along, axes in enumerate((first, second)):
         draw_lines(axes, trajectory, trajectory.times, truth, along)
-    _against_seconds(desk, against_seconds, trajectory, (0.2, 0.6, 1.0, 1.4))
-    desk.picture("ac2", figure)
+    _against_seconds(work, against_seconds, trajectory, (0.2, 0.6, 1.0, 1.4))
+    work.picture("ac2", figure)
 
 
-def surfaces_in_time(desk: Desk) -> None:
+def surfaces_in_time(work: Reproduction) -> None:
     """The surface of u and its distance to the reference at five times."""
-    trajectory, truth = _run(desk, "allen-cahn-2d")
+    trajectory, truth = _run(work, "allen-cahn-2d")
     times = [time for time in (0.2, 0.6, 0.8, 1.0, 1.2) if time <= trajectory.times[-1]]
-    desk.picture("ac3", surfaces(trajectory, times, truth))
+    work.picture("ac3", surfaces(trajectory, times, truth))
 
 
-def _run(desk: Desk, problem: str, **options: float) -> tuple[Trajectory, Truth]:
+def _run(work: Reproduction, problem: str, **options: float) -> tuple[Trajectory, ReferenceValues]:
     card = find(problem)
     evolution = card.build(card.default_dim, **options)
-    trajectory = march(evolution, should_stop=desk.should_stop)
-    _say(desk, trajectory, "NPDG, default")
+    trajectory = march(evolution, should_stop=work.should_stop)
+    _say(work, trajectory, "NPDG, default")
     name = "".join(f"-{key}-{value:g}" for key, value in options.items())
-    desk.csv(f"{problem}{name}", _rows(trajectory))
+    work.csv(f"{problem}{name}", _rows(trajectory))
     assert evolution.reference is not None
     return trajectory, evolution.reference()
 
 
-def _paper_preset(desk: Desk) -> None:
+def _paper_preset(work: Reproduction) -> None:
     """The paper's own networks, metric and steps, with its residual loss and without."""
-    if desk.quick:
-        desk.say(f"scaled down: {SECONDS:g} s a march instead of 1000 steps a time step, networks {SMALL}")
+    if work.quick:
+        work.say(f"scaled down: {SECONDS:g} s a march instead of 1000 steps a time step, networks {SMALL}")
     for label, weight in (("NPDG, paper", 1.0), ("NPDG, paper, no residual loss", 0.0)):
-        if desk.should_stop():
+        if work.should_stop():
             return
         trajectory = march(
             find("allen-cahn-1d").build(1),
             preset="paper",
-            seconds=SECONDS if desk.quick else None,
-            should_stop=desk.should_stop,
+            seconds=SECONDS if work.quick else None,
+            should_stop=work.should_stop,
             residual_weight=weight,
-            **(SMALL if desk.quick else {}),
+            **(SMALL if work.quick else {}),
         )
-        _say(desk, trajectory, label)
-        desk.csv("paper" if weight else "paper-no-residual-loss", _rows(trajectory))
+        _say(work, trajectory, label)
+        work.csv("paper" if weight else "paper-no-residual-loss", _rows(trajectory))
 
 
-def _say(desk: Desk, trajectory: Trajectory, label: str) -> None:
+def _say(work: Reproduction, trajectory: Trajectory, label: str) -> None:
     worst = max(trajectory.rmse, key=lambda time: trajectory.rmse[time])
     stops = {step.stop_reason for step in trajectory.steps[1:]}
-    desk.say(
+    work.say(
         f"{trajectory.evolution.name} {dict(trajectory.evolution.options)}, {label}: √MSE at most "
         f"{trajectory.rmse[worst]:.2e}, at t = {worst:g}, {trajectory.rmse[trajectory.steps[-1].time]:.2e} at the end; "
         f"fit of the start {trajectory.rmse[0.0]:.2e}; {trajectory.seconds:.1f} s of training, compiled in "
@@ -109,7 +111,7 @@ def _rows(trajectory: Trajectory) -> list[dict[str, Any]]:
     ]
 
 
-def _against_seconds(desk: Desk, axes: Any, trajectory: Trajectory, times: Sequence[float]) -> None:
+def _against_seconds(work: Reproduction, axes: Any, trajectory: Trajectory, times: Sequence[float]) -> None:
     """√MSE as each of some time steps is solved, from its own first second."""
     rows = []
     for time in times:
@@ -122,4 +124,4 @@ def _against_seconds(desk: Desk, axes: Any, trajectory: Trajectory, times: Seque
     axes.set(xlabel="training seconds in the time step", ylabel="√MSE")
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize=8)
-    desk.csv("against-seconds", rows)
+    work.csv("against-seconds", rows)

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 from matplotlib.figure import Figure
 
-from npdg.runs.plots import Plane, plane
-from npdg.solution import Solution
+from npdg.results.solution import Solution
+from npdg.runs.figures.solution import Plane, plane
 
 
 def graph_and_error(solution: Solution, planes: list[tuple[tuple[int, int], float | None]]) -> Figure:

@@ -1,70 +1,57 @@
 """`npdg compare`: methods one after another on the same equation, clock and machine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from npdg.driver import make_plan
 from npdg.errors import InputError
-from npdg.methods import recipe
-from npdg.pair import Pair
-from npdg.pde import PDE
-from npdg.presets import choose
-from npdg.runs import race, store
-from npdg.runs.config import Request, Target
-from npdg.runs.execute import build
+from npdg.methods.registry import method_names
+from npdg.runs import race
+from npdg.runs.environment import environment
+from npdg.runs.execute import Surroundings, build
 from npdg.runs.files import write_json
-from npdg.runs.race import ACCURACIES, TITLES, Entry, Lap
-from npdg.settings import METHODS, Settings
-from npdg.sizes import check_memory
-from npdg.transport_settings import choose_transport
+from npdg.runs.race import ACCURACIES, TITLES, Entry, RaceRun
+from npdg.runs.reading import ENVIRONMENT
+from npdg.runs.request import Request, Target
+from npdg.runs.save import new_directory
+from npdg.training.progress import Budget, Events
 
 
 def compare(
-    request: Request,
-    target: Target,
-    methods: Sequence[str],
-    seeds: int,
-    console: Console,
-    *,
-    should_stop: Callable[[], str | None],
+    request: Request, target: Target, methods: Sequence[str], seeds: int, around: Surroundings
 ) -> dict[str, Any]:
     """Run every method for the seconds of the request with `seeds` seeds; the result is also in `compare.json`."""
-    problem, _ = build(target)
-    if not isinstance(problem, PDE | Pair):
-        raise InputError(
-            f"problem: {problem.name!r} is not allowed here; methods are compared on an npdg.PDE or an npdg.Pair."
-        )
-    if isinstance(problem, PDE) and problem.exact is None:
-        raise InputError("exact: this equation has no exact solution to compare with; give PDE(exact=...).")
+    problem = build(target)
     entries = [Entry(name, name, request.preset, request.settings) for name in methods or _able(problem, request)]
     for entry in entries:
         _check(problem, entry)
     seconds = 60.0 if request.seconds is None else request.seconds
-    directory = store.new_directory(request.out, f"{problem.name.replace('.py:', '-')}-{problem.dim}d-compare")
-    laps: list[Lap] = []
-    for seed in range(request.seed, request.seed + seeds):
+    directory = new_directory(request.out, f"{problem.name.replace('.py:', '-')}-{problem.dim}d-compare")
+    numbers = list(range(request.seed, request.seed + seeds))
+    runs: list[RaceRun] = []
+    for seed in numbers:
         for entry in entries:
-            if should_stop():
+            if around.should_stop():
                 break
-            lap = race.run(problem, entry, seconds=seconds, seed=seed, should_stop=should_stop)
-            laps.append(lap)
-            console.print(_line(lap), highlight=False, soft_wrap=True)
+            events = Events(should_stop=around.should_stop)
+            runs.append(race.run(problem, entry, Budget(seconds), seed, events))
+            around.note(_line(runs[-1]))
     result = {
         "problem": problem.name,
         "dim": problem.dim,
         "preset": request.preset,
         "seconds": seconds,
-        "seeds": list(range(request.seed, request.seed + seeds)),
-        "stop_reason": should_stop() or "seconds",
+        "seeds": numbers,
+        "stop_reason": around.should_stop() or "seconds",
         "run_dir": str(directory),
-        "methods": {label: race.summary(group) for label, group in race.grouped(laps).items()},
+        "methods": {label: race.summary(group) for label, group in race.grouped(runs).items()},
     }
     write_json(directory / "compare.json", result)
-    write_json(directory / store.ENVIRONMENT, store.environment())
-    race.write_csv(directory / "curves.csv", race.rows(laps))
-    race.figure(laps, f"{problem.name}, {problem.dim} dimensions").savefig(directory / "curves.png", dpi=120)
+    write_json(directory / ENVIRONMENT, environment())
+    race.write_csv(directory / "curves.csv", race.rows(runs))
+    race.figure(runs, f"{problem.name}, {problem.dim} dimensions").savefig(directory / "curves.png", dpi=120)
     return result
 
 
@@ -93,10 +80,10 @@ def table(result: dict[str, Any]) -> Table:
     return drawn
 
 
-def _able(problem: PDE | Pair, request: Request) -> list[str]:
+def _able(problem: Any, request: Request) -> list[str]:
     """Every method that takes this problem."""
     able, complaints = [], []
-    for name in METHODS:
+    for name in method_names(problem.kind):
         try:
             _check(problem, Entry(name, name, request.preset, request.settings))
         except InputError as complaint:
@@ -108,19 +95,15 @@ def _able(problem: PDE | Pair, request: Request) -> list[str]:
     return able
 
 
-def _check(problem: PDE | Pair, entry: Entry) -> None:
-    asked = (problem.name, problem.dim, entry.method, entry.preset, entry.settings)
-    chosen = choose_transport(*asked) if isinstance(problem, Pair) else choose(*asked)
-    check_memory(chosen, problem.dim)
-    if isinstance(chosen, Settings):
-        assert isinstance(problem, PDE)
-        recipe(problem, entry.method, chosen)
+def _check(problem: Any, entry: Entry) -> None:
+    plan = make_plan(problem, entry.method, Budget(), preset=entry.preset, **entry.settings)
+    plan.method.check_comparable(problem)
 
 
-def _line(lap: Lap) -> str:
-    solution, detail = lap.solution, f": {lap.solution.detail}" if lap.solution.detail else ""
-    title = TITLES[next(iter(lap.errors))]
+def _line(one: RaceRun) -> str:
+    result, detail = one.solution, f": {one.solution.detail}" if one.solution.detail else ""
+    title = TITLES[next(iter(one.errors))]
     return (
-        f"{lap.entry.label}, seed {solution.seed}: {title} {lap.error:.2e} after {solution.seconds:.1f} s and "
-        f"{solution.steps} steps, stopped by {solution.stop_reason}{detail}"
+        f"{one.entry.label}, seed {result.seed}: {title} {one.error:.2e} after {result.seconds:.1f} s and "
+        f"{result.training_steps} steps, stopped by {result.stop_reason}{detail}"
     )

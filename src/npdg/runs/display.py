@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from npdg.loop import Record
+    from npdg.training.records import Record, Report
 
 GREEK = {"phi": "φ", "psi": "ψ"}
 ROWS = 12
@@ -50,7 +50,8 @@ class Display:
         else:
             self.console.print(self.status, highlight=False)
 
-    def __call__(self, step: int, record: Record) -> None:
+    def __call__(self, number: int, report: Report) -> None:
+        record = report.shown()
         self.rows.append(record)
         if self.live:
             self.live.update(self._render())

@@ -2,9 +2,9 @@
 
 from rich.console import Console
 
-from npdg.problems import find
-from npdg.runs.store import environment
-from npdg.solution import solve
+from npdg.catalogue import find
+from npdg.driver import solve
+from npdg.runs.environment import environment
 
 SECONDS, GOAL = 5.0, 1e-2
 

@@ -3,7 +3,7 @@
 import csv
 import statistics
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,22 +11,23 @@ from typing import Any
 import jax
 from matplotlib.figure import Figure
 
-from npdg.pair import Pair
-from npdg.pde import PDE
-from npdg.runs import plots, transport_plots
-from npdg.solution import Solution, solve
-from npdg.transportation import TransportSolution, carry
+from npdg.driver import make_plan
+from npdg.driver import run as carry_out
+from npdg.runs.figures import solution, transport
+from npdg.training.progress import Budget, Events
+from npdg.training.stopping import StopReason
 
 # The kinds of error, with their names in tables and on axes.
 TITLES = {
     "rel_l2": "relative L²",
     "rel_h1": "relative H¹",
+    "rmse": "root mean square",
     "map_l2": "L²(ρ₀)",
     "sliced_w2": "sliced W₂",
     "uvp": "UVP %",
     "gap": "gap",
 }
-LABELS = {**plots.LABELS, **transport_plots.LABELS}
+LABELS = {**solution.LABELS, **transport.LABELS, "rmse": "root mean square error"}
 ACCURACIES = (1e-1, 5e-2, 1e-2, 5e-3, *(10.0**-k for k in range(3, 13)))
 
 
@@ -41,11 +42,11 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Lap:
+class RaceRun:
     """One finished run of an entry; the first of its errors is the one by which runs are compared."""
 
     entry: Entry
-    solution: Any  # a Solution or a TransportSolution
+    solution: Any
     errors: dict[str, float]
 
     @property
@@ -54,129 +55,97 @@ class Lap:
 
     @property
     def diverged(self) -> bool:
-        return self.solution.stop_reason == "diverged"
+        return self.solution.stop_reason is StopReason.DIVERGED
 
     def curve(self, key: str | None = None) -> tuple[list[float], list[float]]:
         """Training seconds and errors, where they were measured."""
-        key = next(iter(self.errors)) if key is None else key
-        measured = [r for r in self.solution.history if r.errors]
-        return [r.seconds for r in measured], [r.errors[key] for r in measured]
+        return self.solution.curve(next(iter(self.errors)) if key is None else key)
 
     def time_to(self, accuracy: float) -> float | None:
         """Training seconds after which the error was first at most this."""
         return next((s for s, error in zip(*self.curve(), strict=True) if error <= accuracy), None)
 
 
-def run(
-    problem: PDE | Pair,
-    entry: Entry,
-    *,
-    seconds: float | None = None,
-    steps: int | None = None,
-    seed: int = 0,
-    should_stop: Callable[[], str | None] = lambda: None,
-    **hooks: Any,
-) -> Lap:
+def run(problem: Any, entry: Entry, budget: Budget, seed: int = 0, events: Events | None = None) -> RaceRun:
     """One run; a divergence is a result like any other."""
     jax.clear_caches()  # a race of many runs must not fill the memory with programs
+    plan = make_plan(problem, entry.method, budget, seed, preset=entry.preset, **entry.settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        play: Callable[..., Any] = carry if isinstance(problem, Pair) else solve
-        solution = play(
-            problem,
-            entry.method,
-            preset=entry.preset,
-            seconds=seconds,
-            steps=steps,
-            seed=seed,
-            should_stop=should_stop,
-            **hooks,
-            **entry.settings,
-        )
-    return Lap(entry, solution, _errors(solution))
+        result = carry_out(plan, events)
+    return RaceRun(entry, result, result.errors())
 
 
-def _errors(solution: Solution | TransportSolution) -> dict[str, float]:
-    if isinstance(solution, Solution):
-        found = solution.error()
-        return {"rel_l2": found.rel_l2, "rel_h1": found.rel_h1}
-    known = {key: value for key, value in solution.score().items() if value is not None}
-    return {key: known[key] for key in TITLES if key in known}
-
-
-def median_time(laps: Sequence[Lap], accuracy: float) -> float | None:
+def median_time(runs: Sequence[RaceRun], accuracy: float) -> float | None:
     """The median over seeds of the time to an accuracy; None if most of them never got there."""
-    times = [lap.time_to(accuracy) for lap in laps]
+    times = [one.time_to(accuracy) for one in runs]
     middle = sorted(float("inf") if t is None else t for t in times)[len(times) // 2]
     return None if middle == float("inf") else middle
 
 
-def grouped(laps: Sequence[Lap]) -> dict[str, list[Lap]]:
-    """Laps by the label of their entry, in the order in which they ran."""
-    groups: dict[str, list[Lap]] = {}
-    for lap in laps:
-        groups.setdefault(lap.entry.label, []).append(lap)
+def grouped(runs: Sequence[RaceRun]) -> dict[str, list[RaceRun]]:
+    """Runs by the label of their entry, in the order in which they ran."""
+    groups: dict[str, list[RaceRun]] = {}
+    for one in runs:
+        groups.setdefault(one.entry.label, []).append(one)
     return groups
 
 
-def summary(laps: Sequence[Lap]) -> dict[str, Any]:
+def summary(runs: Sequence[RaceRun]) -> dict[str, Any]:
     """One entry over its seeds: medians, spread, times, and how each run ended."""
     result: dict[str, Any] = {}
-    for key in laps[0].errors:
-        values = [lap.errors[key] for lap in laps]
+    for key in runs[0].errors:
+        values = [one.errors[key] for one in runs]
         result |= {key: statistics.median(values), f"{key}_min": min(values), f"{key}_max": max(values)}
     return result | {
-        "seconds_to": {f"{a:.0e}": median_time(laps, a) for a in ACCURACIES},
+        "seconds_to": {f"{a:.0e}": median_time(runs, a) for a in ACCURACIES},
         "runs": [
             {
-                "seed": lap.solution.seed,
-                **lap.errors,
-                "steps": lap.solution.steps,
-                "seconds": lap.solution.seconds,
-                "compile_seconds": lap.solution.compile_seconds,
-                "stop_reason": lap.solution.stop_reason,
-                "detail": lap.solution.detail,
+                "seed": one.solution.seed,
+                **one.errors,
+                "steps": one.solution.training_steps,
+                "seconds": one.solution.seconds,
+                "compile_seconds": one.solution.compile_seconds,
+                "stop_reason": str(one.solution.stop_reason),
+                "detail": one.solution.detail,
             }
-            for lap in laps
+            for one in runs
         ],
     }
 
 
-def draw(axes: Any, laps: Sequence[Lap], key: str | None = None) -> None:
+def draw(axes: Any, runs: Sequence[RaceRun], key: str | None = None) -> None:
     """An error (the first) of every run against its training seconds, one colour an entry."""
-    for number, (label, group) in enumerate(grouped(laps).items()):
-        for lap in group:
-            seconds, errors = lap.curve(key)
-            name = label + (" (diverged)" if lap.diverged else "")
+    for number, (label, group) in enumerate(grouped(runs).items()):
+        for one in group:
+            seconds, errors = one.curve(key)
+            name = label + (" (diverged)" if one.diverged else "")
             axes.loglog(
-                seconds, errors, color=f"C{number % 10}", lw=1.3, alpha=0.85, label=name if lap is group[0] else None
+                seconds, errors, color=f"C{number % 10}", lw=1.3, alpha=0.85, label=name if one is group[0] else None
             )
             if seconds:
-                axes.plot(seconds[-1], errors[-1], "x" if lap.diverged else ".", color=f"C{number % 10}")
+                axes.plot(seconds[-1], errors[-1], "x" if one.diverged else ".", color=f"C{number % 10}")
     axes.set_xlabel("training seconds")
-    if laps:  # none, if the race was stopped at once
-        axes.set_ylabel(LABELS[key or next(iter(laps[0].errors))])
+    if runs:  # none, if the race was stopped at once
+        axes.set_ylabel(LABELS[key or next(iter(runs[0].errors))])
         axes.legend(fontsize=8)
     axes.grid(alpha=0.3, which="both")
 
 
-def figure(laps: Sequence[Lap], title: str) -> Figure:
-    """Two kinds of error side by side."""
+def figure(runs: Sequence[RaceRun], title: str) -> Figure:
+    """The first two kinds of error side by side."""
     drawn = Figure(figsize=(10, 4), layout="constrained")
-    for axes, key in zip(drawn.subplots(1, 2), laps[0].errors if laps else (), strict=False):
-        draw(axes, laps, key)
+    keys = list(runs[0].errors)[:2] if runs else []
+    panels = drawn.subplots(1, 2 if len(keys) != 1 else 1, squeeze=False)[0]
+    for axes, key in zip(panels, keys, strict=False):
+        draw(axes, runs, key)
     drawn.suptitle(title)
     return drawn
 
 
-def rows(laps: Sequence[Lap]) -> list[dict[str, Any]]:
+def rows(runs: Sequence[RaceRun]) -> list[dict[str, Any]]:
     """Every measured point of every curve."""
-    return [
-        {"entry": lap.entry.label, "seed": lap.solution.seed, "step": r.step, "seconds": r.seconds, **r.errors}
-        for lap in laps
-        for r in lap.solution.history
-        if r.errors
-    ]
+    return [{"entry": one.entry.label, "seed": one.solution.seed, **row} for one in runs for row in one.solution.rows()]
 
 
 def write_csv(path: Path, table: Sequence[dict[str, Any]]) -> None:

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from npdg.errors import InputError
-from npdg.runs.grids import Slices, read_slices
-from npdg.runs.page import Picture
+from npdg.runs.export.grids import Slices, read_slices
+from npdg.runs.report.page import Picture
 
-# The names of the files; `store` and `trajectories` write them, which import jax.
+# The names of the files, which modules write that import jax.
 CONFIG, RESULT, METRICS, ENVIRONMENT, NOTES = "config.toml", "result.json", "metrics.csv", "env.json", "report.json"
+ARRAYS, SAMPLES = "solution.npz", "samples.npz"
 FIGURES, SLICES = "figures", "slices.npz"
+KINDS = ("equation", "evolution", "transport")
+WORDS = ("stop_reason", "stage")  # columns of metrics.csv that are no numbers
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -35,16 +38,22 @@ class Run:
     pictures: dict[str, Picture]
 
     @property
-    def marched(self) -> bool:
-        return "time" in self.columns
-
-    @property
-    def transported(self) -> bool:
-        return "map_l2" in self.result or "sliced_w2" in self.columns
+    def kind(self) -> str:
+        """equation, evolution or transport."""
+        return kind_of(self.run, {**self.columns, **self.result})
 
     @property
     def finished(self) -> bool:
         return bool(self.result)
+
+
+def kind_of(run: dict[str, Any], measured: dict[str, Any]) -> str:
+    """The kind of problem of a run; where an earlier version did not write it down, by what was measured."""
+    if run.get("kind"):
+        return str(run["kind"])
+    if measured.keys() & {"time_steps", "time"}:
+        return "evolution"
+    return "transport" if measured.keys() & {"map_l2", "sliced_w2"} else "equation"
 
 
 def read_run(directory: Path) -> Run:
@@ -60,6 +69,8 @@ def read_run(directory: Path) -> Run:
     run = _table(config, tables, "run")
     if not all(isinstance(run.get(key), kind) for key, kind in (("problem", str), ("dim", int), ("method", str))):
         raise _damaged(config, "it has no table [run] with a problem, a dim and a method")
+    if run.get("kind") not in (None, *KINDS):
+        raise _damaged(config, f"its kind {run['kind']!r} is none of {', '.join(KINDS)}")
     slices = directory / FIGURES / SLICES
     return Run(
         directory,
@@ -112,7 +123,7 @@ def _columns(path: Path) -> dict[str, list[float | None]]:
         raise _damaged(path, f"line {number} has not {len(header)} entries")
     columns: dict[str, list[float | None]] = {}
     for k, name in enumerate(header):
-        if name == "stop_reason":
+        if name in WORDS:
             continue
         try:
             columns[name] = [float(row[k]) if row[k] else None for row in rows]

@@ -1,0 +1,46 @@
+# The public names; each is loaded when it is first used.
+from .calculus import div as div
+from .calculus import grad as grad
+from .calculus import laplacian as laplacian
+from .calculus import normal_derivative as normal_derivative
+from .calculus import tangential_gradient as tangential_gradient
+from .driver import march as march
+from .driver import solve as solve
+from .driver import transport as transport
+from .errors import InputError as InputError
+from .geometry.ball import Ball as Ball
+from .geometry.box import Box as Box
+from .geometry.domain import Domain as Domain
+from .measures.empirical import Empirical as Empirical
+from .measures.gaussian import Gaussian as Gaussian
+from .measures.gaussian import GaussianMixture as GaussianMixture
+from .measures.mixture import Mixture as Mixture
+from .methods.base import Method as Method
+from .methods.npdg import NPDG as NPDG
+from .methods.npdg import NPDGFlat as NPDGFlat
+from .methods.npdg import PDAdam as PDAdam
+from .methods.pinn import PINN as PINN
+from .methods.pinn import PINNLBFGS as PINNLBFGS
+from .methods.pinn import NaturalPINN as NaturalPINN
+from .methods.registry import register as register
+from .methods.ritz import DeepRitz as DeepRitz
+from .methods.transport import TransportNPDG as TransportNPDG
+from .methods.wan import WAN as WAN
+from .problem.conditions import Condition as Condition
+from .problem.conditions import Dirichlet as Dirichlet
+from .problem.conditions import Neumann as Neumann
+from .problem.evolution import Evolution as Evolution
+from .problem.pde import PDE as PDE
+from .problem.transport import Pair as Pair
+from .problem.transport import Transport as Transport
+from .results.solution import Solution as Solution
+from .results.trajectory import Trajectory as Trajectory
+from .results.transport_map import TransportMap as TransportMap
+from .results.transport_map import TransportSolution as TransportSolution
+from .runs.load import load as load
+from .runs.tracking.services import tracker as tracker
+from .training.progress import Budget as Budget
+from .training.progress import Events as Events
+from .training.stopping import StopReason as StopReason
+
+__version__: str

@@ -1,0 +1,1 @@
+"""Fields: functions of one point whose arrays are trained."""

@@ -1,0 +1,1 @@
+"""Domains: sets with samplers, normals and a cut-off function."""

@@ -1,0 +1,1 @@
+"""Measures that can be sampled."""

@@ -1,0 +1,1 @@
+"""Methods: a formulation, networks, rules and stages each. `registry` knows them by name."""

@@ -1,0 +1,79 @@
+"""Our numbers for the natural primal-dual method, by dimension; how they were chosen is in docs/notebook.md."""
+
+import math
+from typing import Any
+
+# Up to here the residual metric with dense solves is ahead; above, a batch tells too little of a larger network's
+# parameters, and the gradient metric is.
+EXACT_DUAL_UP_TO = 12
+
+# Above, a trial of a few seconds is a few steps, which do not tell.
+SEVERAL_UP_TO = 30
+
+# A user who sets one of these has chosen the network; nothing is tried then.
+SHAPE_KEYS = frozenset({"width", "depth", "activation", "squares", "dual"})
+
+# What comes after the hand-over has its own of these; who sets one means the whole run.
+HANDOVER_KEYS = frozenset({"dual", "solver", "boundary_norm", "n_interior", "n_boundary", "momentum"})
+
+EXACT: dict[str, Any] = {
+    "dual": "exact",
+    "solver": "dense",
+    "n_interior": 1500,
+    "n_boundary": 200,
+    "damping": 1e-3,
+    "precision": "float64",
+    "polish": True,
+}
+# Three shapes of u, of about the same cost a second: ridge waves; a function of squares and ridges, for what is not a
+# sum of one-dimensional functions; and steep ridges, for layers.
+WAVES: dict[str, Any] = {"width": 48, "depth": 2, "activation": "sine", "squares": True}
+DEEP: dict[str, Any] = {"width": 32, "depth": 3, "activation": "tanh", "squares": True}
+STEPS: dict[str, Any] = {"width": 48, "depth": 2, "activation": "tanh", "squares": True}
+# What is marched: bends spread over the domain. In two dimensions one hidden layer is not enough; in more, waves are
+# better.
+RIDGES: dict[str, Any] = {"activation": "tanh", "squares": False, "axes": False, "steepness": 6.0}
+LINE: dict[str, Any] = {"width": 96, "depth": 2}
+PLANE: dict[str, Any] = {"width": 24, "depth": 3, "n_interior": 2000}
+SPACE: dict[str, Any] = {"width": 64, "depth": 2, "activation": "sine"}
+WIDE_WAVES: dict[str, Any] = {**WAVES, "width": 128, "axes": True}
+WIDE_DEEP: dict[str, Any] = {**DEEP, "width": 64}
+# The strong residual takes d derivatives a point: fewer points leave time for more and better steps.
+MANY: dict[str, Any] = {**WIDE_WAVES, "n_interior": 1000, "minres_max": 120}
+TANGENT: dict[str, Any] = {
+    "dual": "tangent",
+    "solver": "cg",
+    "tau_u": 1.0,
+    "n_interior": 4000,
+    "n_metric": 1000,
+    "damping": 1e-3,
+    "late": True,
+    "polish": True,
+}
+
+
+def default_presets(dim: int) -> list[dict[str, Any]]:
+    """Settings for any equation of a given dimension; where there are several, a short trial decides."""
+    if dim <= EXACT_DUAL_UP_TO:
+        return [{**EXACT, **shape} for shape in (WAVES, DEEP, STEPS)]
+    base = {**TANGENT, "n_boundary": min(max(400, 20 * dim), 1000)}
+    if dim <= SEVERAL_UP_TO:
+        return [{**base, **shape} for shape in (WIDE_WAVES, WIDE_DEEP)]
+    # Squares and waves along every axis have room.
+    return [{**base, **MANY, "width": 128 if dim <= 64 else 256}]
+
+
+def marching_preset(dim: int) -> dict[str, Any]:
+    """Settings for the steps of a march: one network for all times, spread over the domain from the start on."""
+    shape = {1: LINE, 2: PLANE}.get(dim, SPACE)
+    return {**default_presets(dim)[0], **RIDGES, **shape, "boundary_norm": "l2", "late": False, "polish": False}
+
+
+def small_batches(parameters: int) -> dict[str, Any]:
+    """Batches for a network of this size that remember: many cheap steps, of which each holds to the last."""
+    # With half the points and a momentum of 0.95 some seeds of Poisson 10-D are exact after 20 s, others stay at 2e-6.
+    interior = max(800, math.ceil(0.55 * parameters))
+    boundary = interior // 4
+    # A batch of three rows a parameter has little to remember: with 0.9, Poisson 5-D had seeds between 4e-12 and 1e-8.
+    momentum = 0.9 if interior + 2 * boundary < 3 * parameters else 0.5
+    return {"n_interior": interior, "n_boundary": boundary, "boundary_norm": "h1-sampled", "momentum": momentum}

@@ -1,0 +1,1 @@
+"""Problems: equations, evolutions and transport."""

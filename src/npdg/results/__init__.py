@@ -1,0 +1,1 @@
+"""Results: solutions, trajectories and transport maps."""

@@ -1,0 +1,142 @@
+"""The directory of a run while it goes on: configuration, environment and checkpoints, new or taken up again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from npdg.errors import InputError
+from npdg.methods.base import Plan
+from npdg.runs.checkpoint import Checkpoint, Folder
+from npdg.runs.environment import environment
+from npdg.runs.files import keep_rows, read_rows, write_json, write_whole
+from npdg.runs.reading import CONFIG, ENVIRONMENT, METRICS
+from npdg.runs.request import Request, Target, digest, to_toml
+from npdg.runs.snapshots import FOLDER, Writer, keep
+from npdg.training.progress import Checkpoints
+from npdg.training.records import Record
+
+UNDECIDED = "# Several networks are being tried: these are the settings that were given, the others follow.\n"
+INDEX = ("step", "number")  # the column that counts: training steps, or time steps
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A run's directory while its lock is held, and the checkpoint to go on from, if any."""
+
+    path: Path
+    request: Request
+    target: Target
+    plan: Plan
+    past: Checkpoint | None = None
+    folder: Folder = field(default_factory=lambda: Folder(Path(FOLDER)))
+
+    @classmethod
+    def new(cls, path: Path, request: Request, target: Target, plan: Plan) -> RunDirectory:
+        """The directory of a run that begins."""
+        directory = cls(path, request, target, plan, folder=Folder(path / FOLDER))
+        directory.write_config(plan.settings if plan.decided else None)
+        write_json(path / ENVIRONMENT, {**environment(), "precision": plan.settings.precision})
+        return directory
+
+    @classmethod
+    def reopened(
+        cls, path: Path, request: Request, target: Target, plan: Plan, warn: Callable[[str], None]
+    ) -> RunDirectory:
+        """The directory of a run that goes on, from its newest checkpoint that is whole; what came after is dropped."""
+        folder = Folder(path / FOLDER)
+        past, complaints = folder.newest()
+        directory = cls(path, request, target, plan, past, folder)
+        for sentence in (*complaints, *_differences(path)):
+            warn(sentence)
+        if past is None:
+            warn("there is no checkpoint; the run starts anew from its config.toml")
+        else:
+            directory._check_identity(past)
+            warn(f"going on from {past.path.name}")
+        reached = -1 if past is None else int(past.facts["step"])
+        keep_rows(path / METRICS, lambda row: int(next(row[key] for key in INDEX if key in row)) <= reached)
+        if changed := directory._changed_settings():
+            warn(f"{', '.join(changed)} in config.toml is not what the checkpoint had; the run goes on with it")
+        if plan.decided:
+            directory.write_config(plan.settings)
+        return directory
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint is of: it fits no run in which one of these is different."""
+        problem, request = self.plan.problem, self.request
+        named = {"problem": problem.name, "sha256": self._sha256(), "dim": problem.dim}
+        return {**named, "method": request.method, "seed": request.seed, **problem.options}
+
+    def write_config(self, settings: Any) -> None:
+        """config.toml, from which `npdg solve --config` repeats the run; without settings, while they are undecided."""
+        request, problem = self.request, self.plan.problem
+        run = {
+            "problem": self.target.absolute(request.problem),
+            "kind": problem.kind,
+            "sha256": self._sha256(),
+            "dim": problem.dim,
+            **{key: getattr(request, key) for key in ("method", "preset")},
+            "seconds": self.plan.budget.seconds,
+            **{key: getattr(request, key) for key in ("steps", "until", "seed", "rollbacks", "checkpoint_seconds")},
+        }
+        numbers = self.plan.method.changes if settings is None else settings.flat()
+        text = to_toml({"run": run, "options": dict(problem.options), "settings": numbers})
+        write_whole(self.path / CONFIG, text if settings is not None else UNDECIDED + text)
+
+    def chosen(self, writer: Writer) -> Callable[[Any], None]:
+        """What to do with the settings of the run once they are decided."""
+
+        def write(settings: Any) -> None:
+            self.write_config(settings)
+            writer.facts["settings"] = settings.flat()
+
+        return write
+
+    def writer(self) -> Writer:
+        """What writes the run's checkpoints."""
+        spent = None if self.past is None else float(self.past.facts.get("seconds", 0))
+        return Writer(self.folder, self.request.checkpoint_seconds, {"run": self.identity}, spent)
+
+    def checkpoints(self, writer: Writer) -> Checkpoints:
+        """Where the states of the run go, and the one to go on from."""
+        rows = read_rows(self.path / METRICS)[1] if self.past is not None else []
+        history = [Record.from_row(row) for row in rows if "step" in row]
+        return keep(writer, self.past, self.plan.method.told_apart(history, self.plan.settings))
+
+    def about(self) -> dict[str, Any]:
+        """What a tracking service shows as the parameters of a run."""
+        return {**self.identity, "preset": self.request.preset, **self.plan.settings.flat()}
+
+    def _sha256(self) -> str | None:
+        return None if not self.target.files else digest(*self.target.files)
+
+    def _check_identity(self, past: Checkpoint) -> None:
+        for key, value in json.loads(json.dumps(self.identity)).items():
+            if (was := past.facts.get("run", {}).get(key)) != value:
+                raise InputError(
+                    f"{key}: config.toml says {value!r}, and the checkpoint was written with {was!r}; restore it, or "
+                    "start another run with npdg solve --config."
+                )
+
+    def _changed_settings(self) -> list[str]:
+        was = {} if self.past is None else self.past.facts.get("settings", {})
+        now = self.plan.settings.flat()
+        return [key for key in was if was[key] != now.get(key)]
+
+
+def _differences(path: Path) -> list[str]:
+    """A sentence if platform or versions are not those that the run began with."""
+    try:
+        before = json.loads((path / ENVIRONMENT).read_text())
+    except (OSError, ValueError):
+        return ["env.json is missing or damaged: whether the platform is the same is not known"]
+    now = environment()
+    keys = [key for key in ("python", "platform", "cpu", "cores", "devices", "packages") if before.get(key) != now[key]]
+    if not keys:
+        return []
+    return [f"{', '.join(keys)} differ from env.json: the run goes on, but not bit for bit"]

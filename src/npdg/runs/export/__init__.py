@@ -1,0 +1,1 @@
+"""Results on grids and at points, for other programs."""

@@ -1,0 +1,55 @@
+"""Pictures of any result, by the kind of its problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from npdg.results.base import Result
+from npdg.runs.figures import solution, trajectory, transport
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The pictures of one kind of result: what it is, under the name of its file, and how it was trained, if shown."""
+
+    name: str
+    picture: Callable[..., Figure]
+    history: Callable[[Sequence[Any]], Figure] | None = None
+
+
+FIGURES = {
+    "equation": Figures("slice", solution.slice_figure, solution.history_figure),
+    "evolution": Figures("march", trajectory.trajectory_figure),
+    "transport": Figures("map", transport.transport_figure, transport.history_figure),
+}
+
+
+def finish(figure: Figure, path: str | Path | None) -> Figure:
+    """Write a figure if a path is given, and hand it back."""
+    if path is not None:
+        figure.savefig(path, dpi=120)
+    return figure
+
+
+def plot(result: Result, path: str | Path | None = None, **how: Any) -> Figure:
+    """A figure of a result."""
+    return finish(FIGURES[result.problem.kind].picture(result, **how), path)
+
+
+def plot_history(result: Result, path: str | Path | None = None) -> Figure:
+    """A figure of what was measured as a result was trained."""
+    figures = FIGURES[result.problem.kind]
+    return finish((figures.history or (lambda results: figures.picture(results[0])))([result]), path)
+
+
+def write_figures(result: Result, directory: Path) -> None:
+    """All pictures of a result."""
+    figures = FIGURES[result.problem.kind]
+    if figures.history is not None:
+        finish(figures.history([result]), directory / "history.png")
+    finish(figures.picture(result), directory / f"{figures.name}.png")

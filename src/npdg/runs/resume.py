@@ -1,0 +1,45 @@
+"""What `npdg resume` is asked for, checked before jax is imported."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from npdg.errors import InputError
+from npdg.runs.reading import CONFIG, RESULT, kind_of
+from npdg.runs.request import Request, Target, read_request
+
+OPEN_ENDS = ("interrupted", "terminated")
+
+
+def read_run(directory: Path, seconds: str | None, steps: str | None) -> tuple[Request, Target]:
+    """The request that a run began with, with another total budget if one is given; refuses what cannot go on."""
+    if not (directory / CONFIG).is_file():
+        raise InputError(f"run: {str(directory)!r} holds no run to go on with: {CONFIG} is missing.")
+    request, target = read_request({"seconds": seconds, "steps": steps}, [], None, directory / CONFIG)
+    result = _result(directory)
+    march = kind_of({"problem": request.problem, "kind": target.kind or request.kind}, result or {}) == "evolution"
+    if march and steps is not None:
+        raise InputError("steps: a march goes on to its last time as it began; leave --steps out.")
+    if result is None or result["stop_reason"] in OPEN_ENDS:
+        return request, target
+    ended = f"run: {str(directory)!r} has ended (stopped by {result['stop_reason']} after {result['steps']} steps, "
+    ended += f"{result['seconds']:.1f} s)"
+    if result["stop_reason"] == "diverged":
+        raise InputError(f"{ended}; start another run with other settings, or with --rollbacks 3.")
+    if march and result["stop_reason"] != "seconds":
+        raise InputError(f"{ended}; a march that has ended does not go on.")
+    more = (request.steps is not None and request.steps > result["steps"]) or (
+        request.seconds is not None and request.seconds > result["seconds"]
+    )
+    if not (more and (seconds or steps)):
+        total = "--seconds" if march else "--steps or --seconds"
+        raise InputError(f"{ended}; give a larger total {total} to go on.")
+    return request, target
+
+
+def _result(directory: Path) -> dict[str, Any] | None:
+    try:
+        result = json.loads((directory / RESULT).read_text())
+        return result if {"stop_reason", "steps", "seconds"} <= result.keys() else None
+    except (OSError, ValueError, AttributeError):
+        return None

@@ -1,0 +1,1 @@
+"""The saddle point problem that every problem lowers to."""

@@ -1,0 +1,1 @@
+"""The theory of the method, computed."""

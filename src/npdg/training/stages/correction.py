@@ -1,0 +1,120 @@
+"""The last stage: a linear solve for a correction of u, in one tangent space, or in two where there is time.
+
+In two, one batch tells the first correction, and where it leaves u most undetermined; then both spaces are solved in.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from npdg.fields.base import Field, parameter_count
+from npdg.fields.tangent import Linearised
+from npdg.precision import precision
+from npdg.rules.pooled import TRIANGULAR
+from npdg.training.loop import advance
+from npdg.training.progress import Events, Limits, Progress
+from npdg.training.stages.base import Context
+from npdg.training.stages.trial import merit_of, replay
+from npdg.training.step import State, initial
+from npdg.training.stopping import StopReason
+from npdg.training.tangent_space import BATCH_POINTS, RARE_POINTS, as_float64, correction, doubled, posterior_draws
+
+CORRECTION = "correction"
+LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
+SHARE, LONGEST = 0.2, 40.0  # of the run's seconds, and at most so many, unless they would be too few rows
+FEWEST_ROWS = 2  # a parameter, with fewer of which it is not begun
+ENOUGH_ROWS = 8  # a parameter, that a large network gets in half of the seconds, and below which two spaces over-fit
+ROWS_A_POINT = 2  # one of its own, and of half a boundary point two
+FIRST_POINTS, SECOND_POINTS = 2, 1.5  # a coefficient: of the batch that tells the second space, and of those in both
+
+
+def in_two_spaces(seconds: float, u: Field, speed: float) -> bool:
+    """Whether a run of so many seconds has the time for a second tangent space: with few rows it fits the samples."""
+    columns = 2 * parameter_count(u)
+    return columns <= TRIANGULAR and ENOUGH_ROWS * _row_each(columns, speed) <= _share(seconds)
+
+
+def correction_seconds(seconds: float, u: Field, speed: float) -> float:
+    """How much of a run's seconds the correction gets: a share, or what the rows take; none if that is over half."""
+    size = parameter_count(u)
+    one = _row_each(size, speed)
+    if size > LARGEST or FEWEST_ROWS * one > seconds / 2:
+        return 0.0
+    return min(max(_share(seconds), ENOUGH_ROWS * one), seconds / 2)
+
+
+def points_in(seconds: float, u: Field, speed: float) -> float:
+    """Interior points a parameter of one batch: at most what so many seconds are enough for, but what is begun is begun
+    with its fewest rows."""
+    rows = max(seconds / _row_each(parameter_count(u), speed), FEWEST_ROWS)
+    return min(BATCH_POINTS, rows / ROWS_A_POINT)
+
+
+def _share(seconds: float) -> float:
+    return min(SHARE * seconds, LONGEST)
+
+
+def _row_each(columns: int, speed: float) -> float:
+    """Seconds for a row a column; a triangular factor takes twice those of a Gram matrix."""
+    return columns**3 / (speed / 2 if columns <= TRIANGULAR else speed)
+
+
+@dataclass(frozen=True)
+class Correct:
+    """Solve for the correction, and take it if it is better on fresh points."""
+
+    def __call__(self, context: Context, progress: Progress | None) -> Progress:
+        assert progress is not None
+        seconds, u = context.budget.seconds, progress.state.fields["u"]
+        reserved = self.reserve(context, progress, seconds or 0.0)
+        if reserved == 0 or seconds is None:
+            return progress
+        # What training took too long, by a machine that was busy, is not taken from the correction.
+        until = max(seconds, progress.seconds + reserved)
+        speed = context.clock.speed()
+        with precision("float64"):
+            return self._corrected(context, progress, until, in_two_spaces(seconds, u, speed), speed)
+
+    def reserve(self, context: Context, progress: Progress, seconds: float) -> float:
+        if not context.timed or not progress.settings.stages.correction:
+            return 0.0
+        return correction_seconds(seconds, progress.state.fields["u"], context.clock.speed())
+
+    def _corrected(self, context: Context, trained: Progress, until: float, twice: bool, speed: float) -> Progress:
+        u = as_float64(trained.state.fields["u"])
+        start = Linearised.at(u, (u,))
+        how: dict[str, Any] = {"per_coefficient": points_in(until - trained.seconds, u, speed)}
+        if twice:
+            one = Limits(steps=int(trained.state.step) + 1)
+            trained = corrected(context, trained, start, {"per_coefficient": FIRST_POINTS}, one)
+            found = trained.state.fields["u"]
+            if isinstance(found, Linearised):
+                draws = posterior_draws(trained.state.rules["u"].matrix, jax.random.key(context.seed))
+                start = doubled(found)
+                how = {"per_coefficient": SECOND_POINTS, "worst": RARE_POINTS, "draws": draws}
+        ended = trained.stop is not None and not trained.stop.goes_on
+        if ended or trained.seconds >= until:  # the first batch may have taken it all
+            return trained
+        return corrected(context, trained, start, how, Limits(seconds=until))
+
+
+def corrected(context: Context, before: Progress, start: Linearised, how: dict[str, Any], limits: Limits) -> Progress:
+    """A run for the coefficients of `start`, taken if it is better on fresh points."""
+    recipe = correction(context.problem, start, **how)
+    state: State = eqx.tree_at(lambda s: s.step, initial(recipe, context.seed), before.state.step)
+    begun = replace(before, state=state, recipe=recipe, program=None, detail="")
+    evaluate = context.method.meter(context.problem, before.settings)
+    quiet = Events(should_stop=context.events.should_stop)
+    after = advance(begun, limits, quiet, stage=CORRECTION, evaluate=evaluate, clock=context.clock)
+    assert after.stop is not None
+    ended = after.stop in (StopReason.SECONDS, StopReason.STEPS, StopReason.DIVERGED)
+    stop = before.stop if ended else after.stop
+    merit = merit_of(context.problem)
+    if merit(after.state.fields) < merit({"u": start}):  # also of one that diverged after it
+        replay(after, len(before.history), context.events)
+        return replace(after, stop=stop, detail=before.detail)
+    remark = f"the linear correction was {'not better' if ended else after.stop} and was left out"
+    left_out = replace(before, stop=stop, seconds=after.seconds, compile_seconds=after.compile_seconds)
+    return left_out.remarked(remark)
