@@ -5,7 +5,7 @@ from typing import Any
 
 from beartype import beartype
 
-OWN_WORDS = {"__init__", "check_function", "_value_at", "solve", "march", "transport"}
+OWN_WORDS = {"__init__", "check_function", "_value_at", "data", "solve", "march", "transport"}
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
