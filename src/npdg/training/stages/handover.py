@@ -49,7 +49,8 @@ class HandOver:
         if part > 0:
             return self._probed(context, progress, part)
         # Where training took longer than its part, what is left may be too short to hand over, but not to train on.
-        return train(context, progress, TRAINING) if context.timed else progress
+        left = context.timed and (context.seconds or 0.0) > progress.seconds
+        return train(context, progress, TRAINING) if left else progress
 
     def reserve(self, context: Context, progress: Progress, seconds: float) -> float:
         if not context.timed or not progress.settings.stages.handover:
