@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 import npdg
-from npdg.fields.mlp import MLP, Sine
+from npdg.fields.mlp import MLP, FirstLayer, Sine
 
 
 def equation(frequency: float = 2.0) -> npdg.PDE:
@@ -23,4 +23,4 @@ def equation(frequency: float = 2.0) -> npdg.PDE:
 
 def net(key: int = 0, **keywords: Any) -> MLP:
     """A network of waves and squares."""
-    return MLP(2, 12, 2, activation=Sine(), squares=True, key=jax.random.key(key), **keywords)
+    return MLP(2, 12, 2, activation=Sine(), first=FirstLayer(squares=True), key=jax.random.key(key), **keywords)

@@ -24,8 +24,8 @@ from npdg.measures.moments import independent
 from npdg.measures.sobol import shifted_sobol
 from npdg.methods.monge import start_fields
 from npdg.methods.registry import make_method
+from npdg.methods.settings import TransportSettings
 from npdg.methods.transport import TransportAdam
-from npdg.methods.transport_settings import TransportSettings
 from npdg.problem.transport import Transport
 from npdg.reference.transport_maps import assignment, ring
 

@@ -5,10 +5,10 @@ import pytest
 
 from npdg import Box
 from npdg.fields.base import Frozen, parameter_count, split
-from npdg.fields.mlp import MLP, PReLU, Sine, Softplus, Squares, Tanh
+from npdg.fields.mlp import MLP, FirstLayer, PReLU, Sine, Softplus, Squares, Tanh
 from npdg.fields.tangent import Linearised
 from npdg.fields.wrappers import CutOff, Extrapolated
-from npdg.methods.sizes import parameters
+from npdg.methods.base import parameters
 
 
 @pytest.mark.parametrize(("dim", "width", "depth"), [(50, 256, 6), (10, 256, 4), (3, 5, 2), (2, 7, 1)])
@@ -47,7 +47,7 @@ def test_weights_start_uniform_in_one_over_root_fan_in():
 @pytest.mark.parametrize(("dim", "width", "squares"), [(5, 32, True), (5, 33, True), (4, 9, False), (50, 16, True)])
 def test_units_along_axes_see_every_coordinate_equally_often(dim, width, squares):
     key = jax.random.key(0)
-    weight = np.asarray(MLP(dim, width, 2, squares=squares, axes=True, key=key).layers[0].weight)
+    weight = np.asarray(MLP(dim, width, 2, first=FirstLayer(squares=squares, axes=True), key=key).layers[0].weight)
     for part in (weight[: width // 2], weight[width // 2 :]) if squares else (weight,):
         along = part[np.sum(part != 0, axis=1) == 1]
         np.testing.assert_array_equal(np.sum(along != 0, axis=0), len(part) // dim)
@@ -102,7 +102,7 @@ def test_squares_are_half_of_the_first_layer():
 
 
 def net(key: int) -> MLP:
-    return MLP(2, 12, 2, activation=Sine(), squares=True, key=jax.random.key(key))
+    return MLP(2, 12, 2, activation=Sine(), first=FirstLayer(squares=True), key=jax.random.key(key))
 
 
 @pytest.mark.usefixtures("x64")

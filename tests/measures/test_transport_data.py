@@ -14,7 +14,7 @@ from npdg.cli.app import _guarded, app
 from npdg.methods.monge import start_fields, units_of
 from npdg.methods.registry import make_method
 from npdg.problem.units import Moved, Units
-from npdg.results.map_scorer import MapScorer
+from npdg.results.scores import MapScorer
 from npdg.runs.request import _two_files
 
 RNG = np.random.default_rng(0)

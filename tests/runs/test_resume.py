@@ -31,7 +31,7 @@ from npdg.runs.checkpoint import Folder, read
 from npdg.runs.directory import RunDirectory
 from npdg.runs.execute import Surroundings
 from npdg.runs.request import read_request
-from npdg.runs.resume import read_run
+from npdg.runs.resume import read_resumption
 from npdg.runs.snapshots import Writer, keep
 from npdg.training.loop import advance
 from npdg.training.progress import Events, Limits, Progress
@@ -57,7 +57,7 @@ def solve_in(directory: Path, *, should_stop=lambda: None, **values: Any) -> dic
 
 
 def resume_in(directory: Path, *, should_stop=lambda: None, **budget: str) -> tuple[dict[str, Any], str]:
-    request, target = read_run(directory, budget.get("seconds"), budget.get("steps"))
+    request, target = read_resumption(directory, budget.get("seconds"), budget.get("steps"))
     said = io.StringIO()
     around = Surroundings(Console(file=said, width=500), should_stop)
     return execute.resume(directory, request, target, around).figures, said.getvalue()
@@ -161,7 +161,7 @@ def test_settings_under_nested_names_are_read_back_while_the_network_is_not_deci
     plan = execute.plan_of(request, target)
     assert not plan.decided
     RunDirectory.new(tmp_path, request, target, plan)
-    again = execute.plan_of(*read_run(tmp_path, None, None))
+    again = execute.plan_of(*read_resumption(tmp_path, None, None))
     assert again.candidates == plan.candidates
     assert {settings.solver.damping for settings in again.candidates} == {1e-2}
 
@@ -327,7 +327,7 @@ def test_a_users_file_goes_on_by_its_path_and_is_refused_when_it_has_changed(tmp
     assert (result["steps"], result["problem"]) == (4, "mine.py:pde")
     mine.write_text(mine.read_text() + "\n")
     with pytest.raises(InputError, match="has changed"):
-        read_run(tmp_path / "run", None, "9")
+        read_resumption(tmp_path / "run", None, "9")
     mine.unlink()
     with pytest.raises(InputError, match="does not exist"):
-        read_run(tmp_path / "run", None, "9")
+        read_resumption(tmp_path / "run", None, "9")

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     from npdg.problem.evolution import Evolution, ReferenceValues
 
-SHARP = 0.05  # below this ε₀ the reaction dominates, and the paper changes its metric, its sampling and its steps
-INTERVALS = {1: 2400, 2: 200}  # of the reference's finer grid along an axis
-SHOWN = {1: 400, 2: 50}  # of them, those compared
+SHARP = 0.05  # Below this ε₀ the reaction dominates; the paper changes metric, sampling and steps there.
+INTERVALS = {1: 2400, 2: 200}  # Intervals of the reference's finer grid along an axis, by dimension.
+COMPARED = {1: 400, 2: 50}  # Intervals of the coarser grid on which it is compared.
 
 
 def build(dim: int, epsilon: float = 0.1, until: float | None = None, time_steps: int | None = None) -> "Evolution":
@@ -106,7 +106,7 @@ def _reference(dim: int, epsilon: float, until: float, steps: int, start: Any) -
             step=until / steps,
             steps=steps,
         )
-        shown = (slice(None, None, intervals // SHOWN[dim]),) * dim
+        shown = (slice(None, None, intervals // COMPARED[dim]),) * dim
         return points[shown].reshape(-1, dim), [grid[shown].ravel() for grid in grids]
 
     points, fine = on_grid(INTERVALS[dim])

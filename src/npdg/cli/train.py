@@ -130,9 +130,9 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped or killed, from its newest whole checkpoint to its budget or a larger one."""
-    from npdg.runs.resume import read_run
+    from npdg.runs.resume import read_resumption
 
-    request, target = read_run(run, seconds, steps)
+    request, target = read_resumption(run, seconds, steps)
 
     from npdg.runs import execute
 

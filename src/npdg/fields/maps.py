@@ -10,10 +10,8 @@ from jax import Array
 from npdg.fields.base import Field, Frozen
 from npdg.fields.mlp import MLP
 
-FLAT = 1e-6  # of the largest variance, below which there is none
-
-
-FAINT = 0.01  # of the usual start, for the last layer: T begins as the affine map
+LEAST_VARIANCE = 1e-6  # A variance below this part of the largest counts as none.
+FAINT = 0.01  # Factor on the starting weights of the last layer, so that T begins as the affine map.
 
 
 class Affine(eqx.Module):
@@ -51,7 +49,9 @@ class Stretch(eqx.Module):
     def zero(cls, covariance: np.ndarray) -> "Stretch":
         """The function 0."""
         variances, axes = np.linalg.eigh(covariance)
-        floor = FLAT * (variances[-1] if variances[-1] > 0 else 1.0)  # points that are all the same have no width
+        floor = LEAST_VARIANCE * (
+            variances[-1] if variances[-1] > 0 else 1.0
+        )  # points that are all the same have no width
         weights = np.sqrt(2 / np.maximum(variances[:, None] + variances[None, :], floor))
         empty = jnp.zeros(covariance.shape)
         return cls(Frozen((jnp.asarray(axes), jnp.asarray(weights))), empty, empty[0])

@@ -1,6 +1,7 @@
 """Multilayer perceptrons, their activations and starting values."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax
@@ -39,6 +40,11 @@ class Sine(eqx.Module):
 
     def __call__(self, z: Float[Array, " units"]) -> Float[Array, " units"]:
         return jnp.sin(z)
+
+
+def activation(name: str, beta: float = 1.0) -> Callable[[Array], Array]:
+    """An activation by its name; `beta` is that of a softplus."""
+    return {"tanh": Tanh(), "softplus": Softplus(beta), "prelu": PReLU(), "sine": Sine()}[name]
 
 
 class Squares(eqx.Module):
@@ -108,11 +114,37 @@ class Linear(eqx.Module):
         return y if self.bias is None else y + self.bias
 
 
-class MLP(eqx.Module):
-    """MLP_f(dim, width, 1, depth) of the paper's Appendix A: `depth` linear maps, a scalar result, or `out` numbers.
+@dataclass(frozen=True)
+class FirstLayer:
+    """What is particular to the first hidden layer of a network.
 
-    With `squares`, half the units of the first hidden layer are squares. With a `steepness`, that layer starts as
-    `Linear.ridges`, with `axes` as `Linear.along_axes`.
+    Arguments:
+        squares: half of its units are squares.
+        steepness: where positive, it starts as `Linear.ridges` of this steepness.
+        axes: it starts as `Linear.along_axes`, unless it has a steepness.
+    """
+
+    squares: bool = False
+    steepness: float = 0.0
+    axes: bool = False
+
+    def started(self, usual: Linear, key: Array) -> Linear:
+        """The layer as it starts; as usual if nothing is asked for."""
+        n_out, n_in = usual.weight.shape
+        if self.steepness > 0:
+            return Linear.ridges(n_in, n_out, self.steepness, key)
+        return Linear.along_axes(n_in, n_out, 2 if self.squares else 1, key) if self.axes else usual
+
+
+class MLP(eqx.Module):
+    """A multilayer perceptron with a scalar result.
+
+    Arguments:
+        dim, width, depth: inputs, units of a hidden layer, and how many linear maps there are.
+        activation: that of the hidden layers; tanh if not given.
+        first: what is particular to the first hidden layer.
+        last_bias: whether the last linear map has a bias.
+        out: how many numbers the result has, if it is not a scalar.
     """
 
     layers: tuple[Linear, ...]
@@ -127,26 +159,20 @@ class MLP(eqx.Module):
         depth: int,
         *,
         activation: Callable[[Array], Array] | None = None,
-        squares: bool = False,
+        first: FirstLayer = FirstLayer(),
         last_bias: bool = True,
-        steepness: float = 0.0,
-        axes: bool = False,
         out: int | None = None,
         key: Array,
     ):
         sizes = [dim, *[width] * (depth - 1), 1 if out is None else out]
         keys = jax.random.split(key, depth)
-        self.layers = tuple(
+        layers = [
             Linear(n_in, n_out, bias=last_bias or k < depth - 1, key=keys[k])
             for k, (n_in, n_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True))
-        )
-        if steepness > 0:
-            self.layers = (Linear.ridges(dim, sizes[1], steepness, keys[0]), *self.layers[1:])
-        elif axes and depth > 1:
-            self.layers = (Linear.along_axes(dim, sizes[1], 2 if squares else 1, keys[0]), *self.layers[1:])
+        ]
+        self.layers = tuple([first.started(layers[0], keys[0]), *layers[1:]] if depth > 1 else layers)
         self.activation = Tanh() if activation is None else activation
-        self.squares = squares
-        self.scalar = out is None
+        self.squares, self.scalar = first.squares, out is None
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, "..."]:
         for k, layer in enumerate(self.layers[:-1]):

@@ -10,11 +10,11 @@ from jax import Array, lax
 from npdg.calculus import Scalar, grad
 from npdg.linalg.cg import truncated_cg
 
-LONGEST = 1.0  # step of the refinement
-CAUTIOUS = 0.4  # of the residual, where the curvature is not positive
-INNER = 2  # iterations of conjugate gradients in a Newton step
-FLATTEST = 1e-3  # curvature that counts as positive
-FAST = 997.0  # turns neighbouring points into unrelated phases
+LONGEST_STEP = 1.0  # The longest step of the refinement.
+CAUTIOUS_STEP = 0.4  # The part of the residual that is stepped where the curvature is not positive.
+INNER_ITERATIONS = 2  # Iterations of conjugate gradients in a Newton step.
+LEAST_CURVATURE = 1e-3  # The least curvature that counts as positive.
+PHASE_FACTOR = 997.0  # A factor by which the phases of neighbouring points become unrelated.
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Search:
         """As good as random, but the same for the same x."""
         width = jnp.asarray(self.width, x.dtype)
         scaled = x / jnp.where(width > 0, width, 1.0)
-        return width * 2**0.5 * jnp.sin(FAST * (jnp.roll(scaled, number + 1) + scaled / 2) + number)
+        return width * 2**0.5 * jnp.sin(PHASE_FACTOR * (jnp.roll(scaled, number + 1) + scaled / 2) + number)
 
 
 def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:
@@ -53,7 +53,7 @@ def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:
         slope, curve = jax.linearize(grad(phi), y)
         residual = x - y - slope
         step = _step(lambda v: v + curve(v), residual)
-        step = step * jnp.minimum(1.0, LONGEST / jnp.maximum(jnp.linalg.norm(step), 1e-12))
+        step = step * jnp.minimum(1.0, LONGEST_STEP / jnp.maximum(jnp.linalg.norm(step), 1e-12))
         return jnp.where(height(y + step) < height(y), y + step, y + step / 4)
 
     return lax.fori_loop(0, rounds, newton, y)
@@ -61,8 +61,8 @@ def refined(phi: Scalar, x: Array, y: Array, rounds: int) -> Array:
 
 def _step(product: Callable[[Array], Array], residual: Array) -> Array:
     """A truncated Newton step; a part of the residual where already its own curvature is not positive."""
-    step = truncated_cg(product, residual, INNER, FLATTEST)
-    return jnp.where(jnp.any(step != 0), step, CAUTIOUS * residual)
+    step = truncated_cg(product, residual, INNER_ITERATIONS, LEAST_CURVATURE)
+    return jnp.where(jnp.any(step != 0), step, CAUTIOUS_STEP * residual)
 
 
 def half_square(v: Array) -> Array:

@@ -21,7 +21,7 @@ class Gram(NamedTuple):
         """G v."""
         return self.pull(self.push(v))
 
-    def flat(self, v: Array) -> Array:
+    def along(self, v: Array) -> Array:
         """J v, all rows in one vector."""
         return jnp.concatenate([jnp.ravel(block) for block in self.push(v)])
 

@@ -11,8 +11,8 @@ BITS = 32
 def shifted_sobol(key: Array, n: int, dim: int) -> Array:
     """n points of the unit cube: Sobol's, with a random digital shift.
 
-    The shift flips bits of each coordinate, which leaves a digital net one; added modulo 1 it would not, and means over
-    8192 points in 5-D are then three times as noisy.
+    The shift flips bits of each coordinate, which leaves a digital net a digital net. A shift modulo 1 would not, and
+    means would be several times as noisy.
     """
     from scipy.stats import qmc  # slow to import
 

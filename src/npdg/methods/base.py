@@ -6,6 +6,7 @@ the problem, the method and those settings.
 """
 
 import abc
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from npdg.training.step import Recipe
 from npdg.training.stopping import Until
 
 STEP_SIZES = ("tau_u", "tau_phi", "tau_psi")
+BYTES = {"float32": 4, "float64": 8}
 
 
 class Method(abc.ABC):
@@ -151,3 +153,26 @@ class Plan:
     def decided(self) -> bool:
         """Whether these are the settings of the run, whatever comes: there is no choice, or no time to try."""
         return len(self.candidates) == 1 or self.budget.steps is not None
+
+
+def parameters(dim: int, width: int, depth: int, last_bias: bool) -> int:
+    """Trained numbers of MLP(dim, width, 1, depth)."""
+    sizes = [dim, *[width] * (depth - 1), 1]
+    count = sum((n_in + 1) * n_out for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True))
+    return count if last_bias else count - 1
+
+
+def hidden_units(network: Any) -> int:
+    """Units of all hidden layers of a network."""
+    return network.width * max(network.depth - 1, 1)
+
+
+def check_memory(needed: int, size: int, *, dense: bool) -> None:
+    """Refuse a run that this machine cannot hold, before it is killed for it."""
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        instead = ", or set solver=cg" if dense else ""
+        raise InputError(
+            f"width: a network of {size} parameters needs about {needed / 2**30:.0f} GB a step like this, and "
+            f"this machine has {there / 2**30:.0f}; give a smaller width, depth or n_interior{instead}."
+        )

@@ -10,7 +10,7 @@ from jax import Array
 
 from npdg.errors import InputError
 from npdg.fields.base import Field, parameter_count
-from npdg.fields.mlp import MLP, PReLU, Sine, Softplus, Tanh
+from npdg.fields.mlp import MLP, FirstLayer, activation
 from npdg.fields.wrappers import Centred, CutOff, WithConstants
 from npdg.formulations.least_squares import least_squares
 from npdg.formulations.metrics import WEIGHED, Structure, structure_of
@@ -38,27 +38,15 @@ def direction(solver: Solver) -> Direction:
     return by_products(minres(solver.rtol, solver.max_iterations, stop=solver.stop))
 
 
-def activation(network: Network) -> Any:
-    """The activation of a network."""
-    return {
-        "tanh": lambda: Tanh(),
-        "softplus": lambda: Softplus(network.softplus_beta),
-        "prelu": lambda: PReLU(),
-        "sine": lambda: Sine(),
-    }[network.activation]()
-
-
 def network(shape: Network, domain: Domain, width: int, key: Array, *, last_bias: bool) -> Field:
     """A network as the settings describe it."""
     net = MLP(
         domain.dim,
         width,
         shape.depth,
-        activation=activation(shape),
-        squares=shape.squares,
+        activation=activation(shape.activation, shape.softplus_beta),
+        first=FirstLayer(shape.squares, shape.steepness, shape.axes),
         last_bias=last_bias,
-        steepness=shape.steepness,
-        axes=shape.axes,
         key=key,
     )
     return Centred(domain, net) if shape.centred else net

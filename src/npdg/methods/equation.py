@@ -5,11 +5,10 @@ from typing import Any, ClassVar
 
 from npdg.errors import InputError
 from npdg.fields.base import parameter_count
-from npdg.methods.base import Method
+from npdg.methods.base import BYTES, Method, check_memory, hidden_units, parameters
 from npdg.methods.building import primal
 from npdg.methods.presets.default import HANDOVER_KEYS, SHAPE_KEYS
 from npdg.methods.settings import Settings
-from npdg.methods.sizes import check_memory, equation_memory, parameters
 from npdg.problem.pde import PDE
 from npdg.results.error import error_meter
 from npdg.results.solution import Solution
@@ -20,7 +19,7 @@ from npdg.training.stages.descent import Descend, Review
 from npdg.training.stages.selection import Select
 from npdg.training.stopping import ERRORS, OF_MAPS, PLATEAU, Until
 
-LIVE_POINTS = 10_000  # at which errors are measured as training goes on
+LIVE_POINTS = 10_000  # Points at which errors are measured as training goes on.
 
 
 class EquationMethod(Method):
@@ -67,7 +66,18 @@ class EquationMethod(Method):
 
     def memory(self, settings: Settings, dim: int) -> int:
         """Bytes of the largest intermediate results of a step."""
-        return equation_memory(settings, dim, self.parameters(settings, dim))
+        samples, functional, size = settings.samples, settings.functional, self.parameters(settings, dim)
+        if settings.solver.kind == "dense":
+            # A Jacobian of one row a residual and 1 + d a boundary point, and a few copies of the matrix.
+            traces = {"l2": 1, "h1": 1 + dim, "h1-sampled": 2}[functional.boundary_norm]
+            rows = samples.interior * (1 if functional.dual in ("exact", "none") else dim) + traces * samples.boundary
+            solver = 2 * rows * size + 4 * size * size
+        else:
+            # The linearised gradient of a network keeps about eight numbers per unit and point.
+            solver = 8 * hidden_units(settings.network) * (samples.interior + samples.boundary)
+        # The strong residual pushes d directions through every layer, two of which live at a time.
+        strong = 2 * dim * settings.network.width * samples.interior if functional.pairing == "strong" else 0
+        return (solver + strong) * BYTES[settings.precision]
 
     def resolved(self, preset: Any) -> Settings:
         """The settings of a preset with what the user changed, or an `InputError` if they do not fit together."""
@@ -115,7 +125,6 @@ class EquationMethod(Method):
 
     def start(self, problem: Any, settings: Settings) -> Any:
         """The function of a random key that gives the fields before training: u alone."""
-
         return lambda key: {"u": primal(problem.domain, settings.network, key, self.network)}
 
     def check_sampling(self, equation: PDE, settings: Settings) -> None:
@@ -154,20 +163,16 @@ class EquationMethod(Method):
             raise InputError(f"until: {self.name} reports no residual to wait for; give {' or '.join(ERRORS)}.")
 
     def stages(self, problem: Any, settings: Settings) -> Sequence[Stage]:
-
         return (Select(), Descend(), Review())
 
     def meter(self, problem: Any, settings: Settings) -> Evaluate:
-
         if problem.exact is None:
             return lambda state: {}
         meter = error_meter(problem, LIVE_POINTS)
         return lambda state: vars(meter(state.fields["u"]))
 
     def result(self, problem: Any, progress: Progress, seed: int) -> Any:
-
         return Solution.of(problem, self, progress, seed)
 
     def restored(self, problem: Any, settings: Settings, saved: Any) -> Any:
-
         return Solution.restored(problem, self, settings, saved)

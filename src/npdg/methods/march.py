@@ -86,7 +86,6 @@ class March(Method):
         raise InputError("until: a march ends at its last time; set tolerance=1e-4, say, for each of its steps.")
 
     def stages(self, problem: Any, settings: Settings) -> Sequence[Stage]:
-
         return (FitStart(), *(MarchStep(number) for number in range(1, problem.steps + 1)))
 
     def meter(self, problem: Any, settings: Settings) -> Evaluate:
@@ -108,7 +107,6 @@ class March(Method):
 
     def measure(self, problem: Any) -> MarchMeasure:
         """What is measured at every time; made once for each precision."""
-
         wide = bool(jax.config.read("jax_enable_x64"))
         if wide not in self._measures:
             self._measures[wide] = MarchMeasure(problem)
@@ -119,11 +117,9 @@ class March(Method):
         return self._kept is None or number in self._kept
 
     def result(self, problem: Any, progress: Progress, seed: int) -> Any:
-
         return Trajectory.of(problem, self, progress, seed)
 
     def restored(self, problem: Any, settings: Settings, saved: Any) -> Any:
-
         return Trajectory.restored(problem, self, settings, saved)
 
 

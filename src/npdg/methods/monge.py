@@ -1,33 +1,27 @@
 """What transport methods are built of: the coordinates, the search for the map, the starting fields, the saddle."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
 
 from npdg.fields.maps import start_map, start_potential
-from npdg.fields.mlp import MLP, PReLU, Sine, Softplus, Tanh
+from npdg.fields.mlp import MLP, FirstLayer, activation
 from npdg.formulations.monge import monge
 from npdg.formulations.search import Search
-from npdg.linalg.cg import cg
-from npdg.linalg.minres import minres
 from npdg.measures.moments import bures_matrix, independent, matched
 from npdg.measures.points import Distribution, Measure
-from npdg.methods.transport_settings import TransportSettings, TransportSolver
+from npdg.methods.settings import TransportSettings
 from npdg.problem.transport import Transport
 from npdg.problem.units import Units
-from npdg.rules.base import Direction, Rule
-from npdg.rules.directions import by_products
+from npdg.rules.base import Rule
 from npdg.saddle.saddle import Fields
 from npdg.training.step import Recipe
 
-FINAL_ROUNDS, FINAL_PROBES = 10, 3  # of the search in the map that is handed out
-FLATTEST = 1e-3  # a width, relative to others, that counts as none
-NEARBY = 0.5  # standard deviations of the source, between a point and its probes
-MAP_ACTIVATIONS = {"tanh": Tanh, "softplus": Softplus, "prelu": PReLU, "sine": Sine}
+FINAL_ROUNDS, FINAL_PROBES = 10, 3  # Newton steps and probes of the search in the map that a run returns.
+LEAST_WIDTH = 1e-3  # A width below this part of the largest counts as none.
+PROBE_DISTANCE = 0.5  # Standard deviations of the source between a point and its probes.
 
 
 def monge_recipe(problem: Transport, settings: TransportSettings, rules: dict[str, Rule]) -> Recipe:
@@ -57,12 +51,6 @@ def scale_of(problem: Transport, settings: TransportSettings) -> float:
     return float(np.sqrt(np.trace(inside.source.covariance) + np.trace(inside.target.covariance)))
 
 
-def direction(solver: TransportSolver, rtol: float) -> Direction:
-    """The way to a natural direction that a linear solver gives."""
-    kinds: dict[str, Callable[..., Any]] = {"minres": partial(minres, stop=solver.stop), "cg": cg}
-    return by_products(kinds[solver.kind](rtol, solver.max_iterations))
-
-
 def units_of(problem: Transport, settings: TransportSettings) -> Units:
     """The coordinates that T and φ are trained in."""
     if settings.start.scaled:
@@ -76,7 +64,7 @@ def search_for(problem: Transport, settings: TransportSettings, *, final: bool =
     if functional.refine == 0:
         return None
     deviations = np.sqrt(np.diag(problem.source.covariance)) / units_of(problem, settings).scale
-    width = tuple(float(s) for s in NEARBY * deviations)
+    width = tuple(float(s) for s in PROBE_DISTANCE * deviations)
     if final:
         return Search(FINAL_ROUNDS, FINAL_PROBES if functional.probes else 0, width)
     return Search(functional.refine, functional.probes, width)
@@ -87,8 +75,7 @@ def start_fields(problem: Transport, settings: TransportSettings, key: Array) ->
     problem = units_of(problem, settings).inside(problem)
     map_key, potential_key = jax.random.split(key)
     dim, network = problem.dim, settings.network
-    activation = MAP_ACTIVATIONS[network.activation]()
-    shape = {"activation": activation, "width": network.width, "depth": network.depth}
+    shape = {"activation": activation(network.activation), "width": network.width, "depth": network.depth}
     if not settings.start.residual:
         return {
             "T": MLP(dim, out=dim, key=map_key, **shape),
@@ -102,7 +89,7 @@ def start_fields(problem: Transport, settings: TransportSettings, key: Array) ->
             matrix,
             shift,
             covariance=(problem.source.covariance + problem.target.covariance) / 2 if trained else None,
-            squares=network.squares,
+            first=FirstLayer(squares=network.squares),
             key=potential_key,
             **shape,
         ),
@@ -121,12 +108,12 @@ def affine_start(problem: Transport, settings: TransportSettings) -> tuple[np.nd
 def _stretch(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """The matrix of the best affine map, with bounds where one of the measures is flat."""
     values, vectors = np.linalg.eigh(source)
-    flat = vectors[:, values <= FLATTEST**2 * max(values[-1], 1e-300)]
+    flat = vectors[:, values <= LEAST_WIDTH**2 * max(values[-1], 1e-300)]
     along = flat @ flat.T  # where the source has no width to stretch: there the map is to be the identity
     width = (np.trace(source) + np.trace(target) or 1.0) * along
     matrix = bures_matrix(source + along @ target @ along + width, target + width)
     factors, axes = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (axes * np.maximum(factors, FLATTEST)) @ axes.T
+    return (axes * np.maximum(factors, LEAST_WIDTH)) @ axes.T
 
 
 def _drawn(settings: TransportSettings) -> Callable[[Distribution], Measure]:

@@ -9,11 +9,11 @@ from jax import Array
 from npdg.errors import InputError
 from npdg.formulations.inf_sup import inf_sup, natural_condition
 from npdg.formulations.tangent import tangent
+from npdg.geometry.domain import Domain
 from npdg.methods import building
 from npdg.methods.equation import EquationMethod
-from npdg.methods.presets.baselines import ADAM
-from npdg.methods.presets.default import default_presets, marching_preset, small_batches
-from npdg.methods.settings import Settings
+from npdg.methods.presets.default import ADAM, default_presets, marching_preset, small_batches
+from npdg.methods.settings import Network, Settings
 from npdg.rules.base import Rule
 from npdg.rules.guarded import guarded
 from npdg.rules.natural import natural, plain
@@ -36,63 +36,33 @@ class NetworkDuals(EquationMethod):
         raise NotImplementedError
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
-
-        equation = problem.representative()
+        """The saddle of u, φ and ψ; where a given flux is natural, of u and a φ that is free on the boundary."""
+        equation, functional = problem.representative(), settings.functional
         self.check_sampling(equation, settings)
-        functional, steps, shape = settings.functional, settings.steps, settings.network
-        if functional.neumann == "natural" and not equation.boundary.essential:
-            return self._free_dual(problem, settings)
-        structure = building.structure(equation, settings)
-
-        def start(key: Array) -> dict[str, Any]:
-            u_key, phi_key, psi_key = jax.random.split(key, 3)
-            return {
-                "u": building.primal(problem.domain, shape, u_key, self.network),
-                "phi": building.test_function(problem.domain, shape, phi_key),
-                "psi": building.network(shape, problem.domain, shape.psi_width, psi_key, last_bias=False),
-            }
-
-        saddle = lambda pde: inf_sup(
-            pde,
-            nu=functional.nu,
-            lam=functional.lam,
-            pairing=functional.pairing,
-            boundary_norm=functional.boundary_norm,
-            metric=functional.metric,
-            residual_weight=functional.residual_weight,
-            structure=structure,
-        )
-        return Recipe(
-            lower=building.lowered(problem, saddle),
-            start=start,
-            rules={name: self.rule(getattr(steps, name), settings) for name in ("u", "phi", "psi")},
-            sizes=building.sizes(settings),
-            omega=steps.omega,
-        )
-
-    def _free_dual(self, problem: Any, settings: Settings) -> Recipe:
-        """A φ that is free on the boundary, through which a given flux is the weak form's own condition."""
-
-        functional, steps, shape = settings.functional, settings.steps, settings.network
-        if functional.pairing == "strong":
+        free = functional.neumann == "natural" and not equation.boundary.essential
+        if free and functional.pairing == "strong":
             raise InputError(
                 "neumann: 'natural' is not allowed with pairing=strong; set pairing=weak, or neumann=tested."
             )
-        structure = building.structure(problem.representative(), settings)
-
-        def start(key: Array) -> dict[str, Any]:
-            u_key, phi_key = jax.random.split(key)
-            phi = building.network(shape, problem.domain, shape.width, phi_key, last_bias=True)
-            return {"u": building.primal(problem.domain, shape, u_key, self.network), "phi": phi}
-
-        saddle = lambda pde: natural_condition(pde, nu=functional.nu, metric=functional.metric, structure=structure)
+        shared = {"nu": functional.nu, "metric": functional.metric, "structure": building.structure(equation, settings)}
+        others = {key: getattr(functional, key) for key in ("lam", "pairing", "boundary_norm", "residual_weight")}
+        saddle = lambda pde: natural_condition(pde, **shared) if free else inf_sup(pde, **shared, **others)
+        players = ("u", "phi") if free else ("u", "phi", "psi")
         return Recipe(
             lower=building.lowered(problem, saddle),
-            start=start,
-            rules={name: self.rule(getattr(steps, name), settings) for name in ("u", "phi")},
+            start=lambda key: self._start(problem.domain, settings.network, free, key),
+            rules={name: self.rule(getattr(settings.steps, name), settings) for name in players},
             sizes=building.sizes(settings),
-            omega=steps.omega,
+            omega=settings.steps.omega,
         )
+
+    def _start(self, domain: Domain, shape: Network, free: bool, key: Array) -> dict[str, Any]:
+        keys = jax.random.split(key, 2 if free else 3)
+        u = building.primal(domain, shape, keys[0], self.network)
+        if free:
+            return {"u": u, "phi": building.network(shape, domain, shape.width, keys[1], last_bias=True)}
+        psi = building.network(shape, domain, shape.psi_width, keys[2], last_bias=False)
+        return {"u": u, "phi": building.test_function(domain, shape, keys[1]), "psi": psi}
 
 
 class NPDG(NetworkDuals):
@@ -131,31 +101,20 @@ class NPDG(NetworkDuals):
         return settings.changed(**{key: value for key, value in batches.items() if key not in self.changes})
 
     def rule(self, tau: float, settings: Settings) -> Rule:
-
         return natural(tau, building.direction(settings.solver), damping=settings.solver.damping)
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
-        if settings.functional.dual == "exact":
-            return self._exact_dual(problem, settings)
+        if settings.functional.dual == "exact":  # NPDG's natural step is then that of Gauss and Newton
+            return building.gauss_newton(self, problem, settings)
         if settings.functional.dual == "tangent":
             return self._tangent_dual(problem, settings)
         return super().recipe(problem, settings)
 
     def stages(self, problem: Any, settings: Settings) -> Sequence[Stage]:
-
         return (Select(), Descend(), HandOver(), Review(plateau=settings.functional.dual != "network"), Correct())
-
-    def _exact_dual(self, problem: Any, settings: Settings) -> Recipe:
-        """u alone descends, in the metric of the residual, where the dual players are known in closed form.
-
-        NPDG's natural step is then that of Gauss and Newton.
-        """
-
-        return building.gauss_newton(self, problem, settings)
 
     def _tangent_dual(self, problem: Any, settings: Settings) -> Recipe:
         """φ is maximised in the tangent space of u; u descends in the gradient metric, watched by the supremum."""
-
         equation, functional = problem.representative(), settings.functional
         self.check_sampling(equation, settings)
         solve = building.direction(settings.solver)
@@ -189,7 +148,6 @@ class NPDGFlat(NetworkDuals):
         return [{**taus, "omega": 1.0, "n_boundary": max(400, 40 * dim)}]
 
     def rule(self, tau: float, settings: Settings) -> Rule:
-
         return plain(tau)
 
 
@@ -202,5 +160,4 @@ class PDAdam(NetworkDuals):
         return [{**ADAM, "n_boundary": max(400, 40 * dim)}]
 
     def rule(self, tau: float, settings: Settings) -> Rule:
-
         return adam(tau, settings.steps.rate_decay)

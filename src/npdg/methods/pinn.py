@@ -5,8 +5,7 @@ from typing import Any
 from npdg.errors import InputError
 from npdg.methods.building import gauss_newton, least_squares_recipe
 from npdg.methods.equation import EquationMethod
-from npdg.methods.presets.baselines import ALONE
-from npdg.methods.presets.default import EXACT_DUAL_UP_TO
+from npdg.methods.presets.default import ALONE, EXACT_DUAL_UP_TO
 from npdg.methods.settings import Settings
 from npdg.rules.optax import adam, lbfgs
 from npdg.training.step import Recipe
@@ -24,7 +23,6 @@ class PINN(EquationMethod):
         return True
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
-
         return least_squares_recipe(self, problem, settings, adam(settings.steps.u, settings.steps.rate_decay))
 
 
@@ -37,7 +35,6 @@ class PINNLBFGS(PINN):
         return [{**ALONE, "tau_u": 1.0, "n_interior": 1000, "precision": "float64"}]
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
-
         rule = lbfgs(settings.steps.u, line_search=settings.steps.line_search)
         return least_squares_recipe(self, problem, settings, rule, resample=False)
 
@@ -62,5 +59,4 @@ class NaturalPINN(PINN):
         return True
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
-
         return gauss_newton(self, problem, settings)

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from npdg.errors import InputError, unknown
 from npdg.methods.flat import FlatSettings
-from npdg.methods.settings import Settings
-from npdg.methods.transport_settings import TransportSettings
+from npdg.methods.settings import Settings, TransportSettings
 
 PRESETS: dict[str, str] = {
     "default": "ours: the best accuracy per second, nothing to set",
-    "paper": "the paper's setting to the number",
+    "paper": "the settings that the paper prints",
 }
 
 

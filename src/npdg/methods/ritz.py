@@ -5,7 +5,7 @@ from typing import Any
 from npdg.formulations.ritz import energy_nodes, ritz
 from npdg.methods import building
 from npdg.methods.equation import EquationMethod
-from npdg.methods.presets.baselines import ALONE
+from npdg.methods.presets.default import ALONE
 from npdg.methods.settings import Settings
 from npdg.rules.optax import adam
 from npdg.training.step import Recipe
@@ -22,7 +22,6 @@ class DeepRitz(EquationMethod):
         return [{**ALONE, "tau_u": 1e-2, "lam": 1e3}]
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
-
         equation, lam = problem.representative(), settings.functional.lam
         self.check_sampling(equation, settings)
         nodes = energy_nodes(equation)

@@ -1,4 +1,4 @@
-"""The numbers of a method for equations, part by part."""
+"""The numbers of methods, part by part: of those for equations, then of those for transport."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from npdg.methods.flat import (
     Activation,
     Count,
     Depth,
+    Few,
     FlatSettings,
     Fraction,
     NonNegative,
@@ -45,7 +46,7 @@ class Network(Part):
     psi_width: Size = 64
 
 
-class Samples(Part):
+class BatchSizes(Part):
     """Points of a batch inside the domain, on its boundary, and for the metric where that has its own."""
 
     interior: Count = flat("n_interior", 2000)
@@ -142,7 +143,7 @@ class Settings(FlatSettings):
     """Every number that a method for equations may use. A preset gives them all; `--set key=value` changes one."""
 
     network: Network = Network()
-    samples: Samples = Samples()
+    samples: BatchSizes = BatchSizes()
     functional: Functional = Functional()
     steps: Steps = Steps()
     solver: Solver = Solver()
@@ -155,9 +156,9 @@ class Settings(FlatSettings):
         return f"{shape_in_words(self.network)}, {self.functional.dual} dual"
 
     def handed_over(self, parameters: int, rows: int) -> Settings:
-        """Settings after the hand-over from the tangent dual: exact duals, and batches of 0.4 rows a parameter or more,
-        of which a boundary point brings `rows`."""
-        # In 30-D the error grows with 0.2 rows a parameter, and falls as fast by time with 0.4 as with 0.75.
+        """Settings after the hand-over from the tangent dual: exact duals, and batches of at least 0.4 rows per
+        parameter, of which a boundary point brings `rows`."""
+        # Fewer rows than 0.4 per parameter make the error grow: docs/notebook.md, “The late phase”.
         return self.changed(
             dual="exact",
             solver="dense",
@@ -167,3 +168,87 @@ class Settings(FlatSettings):
             momentum=0.9,
             precision="float64",
         )
+
+
+class TransportNetwork(Part):
+    """The networks of T and φ. `squares`: half of φ's first units are squares, and without `affine` its quadratic part
+    is trained."""
+
+    width: Size = 64
+    depth: Depth = 3
+    activation: Activation = "softplus"
+    squares: Switch = True
+
+
+class TransportBatchSizes(Part):
+    """Points of each measure in a batch, and for the metric; Sobol points, or independent ones, with exact moments."""
+
+    interior: Count = flat("n_interior", 16384)
+    metric: Count = flat("n_metric", 512)
+    points: Annotated[Literal["sobol", "independent"], Field(description="sobol or independent")] = "sobol"
+    matched: Switch = True
+
+
+class TransportFunctional(Part):
+    """The metric of φ, and how T is improved: so many Newton steps down ½|x − y|² + φ(y), also from T at as many
+    points near x as there are `probes`."""
+
+    metric: Annotated[Literal["h1", "gradient", "identity"], Field(description="h1, gradient or identity")] = "h1"
+    refine: Few = 3
+    probes: Few = 1
+
+
+class TransportSteps(Part):
+    """Step sizes of T and φ, extrapolation ω, and how often each moves in a step.
+
+    Step k of φ is τ/(1 + k/settling), at most `reach` times √(tr Σ₀ + tr Σ₁) long; without `settling` it is τ.
+    """
+
+    u: Positive = flat("tau_u", 1.0)
+    phi: Positive = flat("tau_phi", 0.7)
+    omega: NonNegative = 1.0
+    settling: NonNegative = 15.0
+    reach: Positive = 0.05
+    repeats_u: Count = 1
+    repeats_phi: Count = 1
+
+
+class TransportSolver(Solver):
+    """The same for transport, by products alone."""
+
+    kind: Annotated[Literal["minres", "cg"], Field(description="minres or cg")] = flat("solver", "cg")  # pyright: ignore[reportIncompatibleVariableOverride]
+    damping: NonNegative = 1e-3
+
+
+class TransportStart(Part):
+    """Where T starts: `affine`, at the best affine map; `translate`, at a shift; `residual`, as x + network.
+
+    `scaled`: T and φ see points centred, and divided by a common factor where their spread is far from 1.
+    """
+
+    scaled: Switch = True
+    affine: Switch = True
+    translate: Switch = True
+    residual: Switch = True
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.affine and not self.residual:
+            raise InputError("affine: it is of no use without residual=true, whose fixed part it is; set affine=false.")
+        return self
+
+
+class TransportSettings(FlatSettings):
+    """Every number of a transport run; u is the map T."""
+
+    network: TransportNetwork = TransportNetwork()
+    samples: TransportBatchSizes = TransportBatchSizes()
+    functional: TransportFunctional = TransportFunctional()
+    steps: TransportSteps = TransportSteps()
+    solver: TransportSolver = TransportSolver()
+    start: TransportStart = TransportStart()
+    precision: Precision = "float32"
+
+    def in_words(self) -> str:
+        """The networks."""
+        return shape_in_words(self.network)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from npdg.errors import InputError
-from npdg.methods.base import Method
-from npdg.methods.monge import direction, monge_recipe, scale_of, search_for, units_of
-from npdg.methods.sizes import check_memory, parameters, transport_memory
-from npdg.methods.transport_settings import TransportSettings
-from npdg.results.map_scorer import live_scorer
+from npdg.methods.base import BYTES, Method, check_memory, hidden_units, parameters
+from npdg.methods.building import direction
+from npdg.methods.monge import monge_recipe, scale_of, search_for, units_of
+from npdg.methods.settings import TransportSettings
+from npdg.results.scores import live_scorer
 from npdg.results.trained_map import TrainedMap
 from npdg.results.transport_map import TransportMap
 from npdg.rules.annealed import annealed
@@ -64,10 +64,11 @@ class TransportMethod(Method):
         return {"T": potential + (dim - 1) * shape.width + dim, "φ": potential}
 
     def memory(self, settings: TransportSettings, dim: int) -> int:
-        return transport_memory(settings)
+        # The refinement linearises ∇φ at every point of the source: about sixteen numbers per unit and point.
+        points = settings.samples.interior + settings.samples.metric
+        return 16 * hidden_units(settings.network) * points * BYTES[settings.precision]
 
     def recipe(self, problem: Any, settings: TransportSettings) -> Recipe:
-
         return monge_recipe(problem, settings, self.rules(problem, settings))
 
     def check_until(self, problem: Any, until: Until) -> None:
@@ -77,26 +78,21 @@ class TransportMethod(Method):
             raise InputError(f"until: {until.quantity} needs a true map, which is not known; give sliced_w2=0.05, say.")
 
     def stages(self, problem: Any, settings: TransportSettings) -> Sequence[Stage]:
-
         return (Select(), Descend())
 
     def meter(self, problem: Any, settings: TransportSettings) -> Evaluate:
-
         score = live_scorer(problem, densities=settings.functional.refine > 0)
         return lambda state: score(self.trained_map(problem, settings, state.fields))
 
     def trained_map(self, problem: Any, settings: TransportSettings, fields: Any) -> Any:
         """T and φ in the coordinates of the problem."""
-
         units, search = units_of(problem, settings), search_for(problem, settings, final=True)
         return TrainedMap(fields, units, search, settings.precision)
 
     def result(self, problem: Any, progress: Progress, seed: int) -> Any:
-
         return TransportMap.of(problem, self, progress, seed)
 
     def restored(self, problem: Any, settings: TransportSettings, saved: Any) -> Any:
-
         return TransportMap.restored(problem, self, settings, saved)
 
 
@@ -107,9 +103,8 @@ class TransportNPDG(TransportMethod):
     damped = True
 
     def rules(self, problem: Any, settings: TransportSettings) -> dict[str, Rule]:
-
         steps, solver = settings.steps, settings.solver
-        solve = direction(solver, solver.rtol)
+        solve = direction(solver)
         if steps.settling == 0:  # as published: steps of a constant size
             return {
                 "phi": natural(steps.phi, solve, damping=solver.damping),
@@ -117,7 +112,7 @@ class TransportNPDG(TransportMethod):
             }
         return {
             "phi": annealed(
-                direction(solver, solver.rtol / 10),  # what φ is wrong by, T learns
+                direction(solver.model_copy(update={"rtol": solver.rtol / 10})),  # what φ is wrong by, T learns
                 tau=steps.phi,
                 settling=steps.settling,
                 reach=steps.reach * scale_of(problem, settings),
@@ -135,7 +130,6 @@ class TransportFlat(TransportMethod):
     defaults: ClassVar[dict[str, Any]] = {**FIRST_ORDER, "tau_u": 1e-2, "tau_phi": 1e-2, "omega": 1.0}
 
     def rules(self, problem: Any, settings: TransportSettings) -> dict[str, Rule]:
-
         return {"phi": plain(settings.steps.phi), "T": plain(settings.steps.u)}
 
 
@@ -146,5 +140,4 @@ class TransportAdam(TransportMethod):
     defaults: ClassVar[dict[str, Any]] = {**FIRST_ORDER, "tau_u": 1e-3, "tau_phi": 1e-3}
 
     def rules(self, problem: Any, settings: TransportSettings) -> dict[str, Rule]:
-
         return {"phi": adam(settings.steps.phi), "T": adam(settings.steps.u)}

@@ -8,7 +8,7 @@ from jax import Array
 from npdg.formulations.weak_adversarial import weak_adversarial
 from npdg.methods import building
 from npdg.methods.equation import EquationMethod
-from npdg.methods.presets.baselines import ADAM, ALONE
+from npdg.methods.presets.default import ADAM, ALONE
 from npdg.methods.settings import Settings
 from npdg.rules.optax import adam
 from npdg.training.step import Recipe
@@ -29,7 +29,6 @@ class WAN(EquationMethod):
         return {name: count for name, count in super().counts(settings, dim).items() if name != "ψ"}
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
-
         self.check_sampling(problem.representative(), settings)
         shape, steps = settings.network, settings.steps
 

@@ -15,7 +15,7 @@ from npdg.measures.moments import bures
 from npdg.services import service
 
 Map = Callable[[np.ndarray], np.ndarray]
-NODES = 400_001  # of the table of a mixture's distribution function
+NODES = 400_001  # Nodes of the table of a mixture's distribution function.
 ASSIGNED = 2048  # points of the assignment
 RECIPE = "wedge-1"  # changes with the way the assignment is computed
 

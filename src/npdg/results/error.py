@@ -13,8 +13,8 @@ from npdg.fields.base import Field
 from npdg.problem.evolution import Evolution
 from npdg.problem.pde import PDE
 
-MARCH_POINTS = 10_000  # at which a march is compared with an exact solution
-QUADRATURE = 2**14  # points of the energy
+MARCH_POINTS = 10_000  # Points at which a march is compared with an exact solution.
+ENERGY_POINTS = 2**14  # Points by which the energy is integrated.
 BATCH = 4096  # points evaluated at once, so that memory does not grow with their number
 
 
@@ -73,7 +73,7 @@ class MarchMeasure:
         self._known: dict[int, np.ndarray | None] = {}
         self._energy = None
         if density is not None:
-            nodes = jnp.asarray(domain.spread(QUADRATURE))
+            nodes = jnp.asarray(domain.spread(ENERGY_POINTS))
             self._energy = jax.jit(lambda u: jnp.mean(jax.vmap(lambda x: density(u, x))(nodes)) * domain.volume)
 
     def rmse(self, number: int, u: Field) -> float | None:

@@ -33,15 +33,15 @@ from npdg.rules.natural import natural
 from npdg.training.step import Recipe, State, initial, step
 from npdg.training.tangent_space import as_float64, correction, next_space
 
-WAVES = 32
-DENSE = 3000  # parameters of u up to which the least squares, with its larger space, are solved directly
-TAIL = 1e-3  # of the points at either end, which count no more than the next to them
-SPACE_POINTS = 2  # inside, a column of that space
+WAVE_UNITS = 32  # Units of the network of waves by which the space is enriched.
+DENSE_UP_TO = 3000  # Parameters of u up to which the least squares in the larger space are solved directly.
+TAIL = 1e-3  # The part of the values at either end that counts no more than the next to them.
+SPACE_POINTS = 2  # Interior points per coefficient of that space.
 
 
 def affordable(u: Field) -> bool:
     """Whether the estimate is by dense least squares, in float64."""
-    return parameter_count(_network(u)) <= DENSE
+    return parameter_count(_network(u)) <= DENSE_UP_TO
 
 
 def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> float:
@@ -101,13 +101,13 @@ def _richer(pde: PDE, u: Field, key: Array) -> tuple[Field, ...]:
     waves = _waves(pde, key, split(_network(u))[0].dtype)
     if not isinstance(u, Linearised):
         return u, waves
-    # What the polish could not see is of second order in its correction: the next tangent space along it.
+    # What the correction could not see is of second order in its correction: the next tangent space along it.
     return *(net.field for net in u.nets), next_space(u), waves
 
 
 def _waves(pde: PDE, key: Array, dtype: Any) -> Field:
     """A network of ridge waves, whose tangent space holds functions that u's training did not know."""
-    net = MLP(pde.dim, WAVES, 2, activation=Sine(), last_bias=False, key=key)
+    net = MLP(pde.dim, WAVE_UNITS, 2, activation=Sine(), last_bias=False, key=key)
     net = eqx.tree_at(lambda n: n.layers[0].weight, net, 2 * net.layers[0].weight)
     return Centred(pde.domain, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), net))
 

@@ -17,14 +17,14 @@ from npdg.problem.transport import Map, Transport
 from npdg.results import scores
 from npdg.results.arrays import filled
 from npdg.results.base import Result, Saved, common, common_saved
-from npdg.results.map_scorer import MapScorer, Score
+from npdg.results.scores import MapScorer, Score
 from npdg.results.trained_map import TrainedMap
 from npdg.saddle.saddle import Fields
 from npdg.training.records import Record
 
-TEST_POINTS = 2**14
-DENSITIES = 2000  # of them, those at which the Monge–Ampère equation is looked at
-MASS_POINTS = 2**16  # by which masses are told apart
+TEST_POINTS = 2**14  # Points by which a map is scored.
+DENSITY_POINTS = 2000  # Those of them at which the Monge–Ampère equation is looked at.
+MASS_POINTS = 2**16  # Points by which the masses of modes are counted.
 COMPARED = ("map_l2", "sliced_w2", "uvp", "gap")  # figures by which maps are compared
 
 
@@ -99,7 +99,7 @@ class TransportMap(Result):
         T#ρ₀ to ρ₁ with their floors, those of two samples of ρ₁; the Monge–Ampère residual where densities are known.
         """
         pair = self.pair if true_map is None else Transport(self.pair.source, self.pair.target, true_map)
-        densities = DENSITIES if self.settings.functional.refine else 0
+        densities = DENSITY_POINTS if self.settings.functional.refine else 0
         with precision(self.precision):
             score = MapScorer(pair, n, seed, densities=densities).score(self.trained)
         return {**score, "mode_mass": self._mode_mass()}

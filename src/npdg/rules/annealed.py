@@ -11,8 +11,8 @@ from npdg.fields.base import Field, split
 from npdg.linalg.result import Solve
 from npdg.rules.base import TINY, Acceptance, Direction, Move, Prepared, Rule, View, combined, report
 
-FADE = 0.7  # of what is known about the noise of the steps before, a step
-WORSE = 3.0  # of a natural gradient's length: a step that led there was a mistake
+FADE = 0.7  # The part of the earlier steps' evidence about noise that a step keeps.
+WORSE = 3.0  # A natural gradient longer by this factor says that the last step was a mistake.
 
 
 class Heading(NamedTuple):

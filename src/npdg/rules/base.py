@@ -54,10 +54,10 @@ class Rule(NamedTuple):
 
     init: Callable[[Field], Any]
     step: Callable[[View, Any], tuple[Field, Any, Move]]
-    kept: bool = False
+    carries_over: bool = False
 
     def renewed(self, state: Any, field: Field) -> Any:
-        return state if self.kept else self.init(field)
+        return state if self.carries_over else self.init(field)
 
 
 class Prepared(NamedTuple):
@@ -82,14 +82,13 @@ class Acceptance(NamedTuple):
 
     init: Callable[[Field], Any]
     step: Callable[[View, Callable[[], Prepared], Any], tuple[Field, Any, Move]]
-    kept: bool = False
+    carries_over: bool = False
 
 
 def combined(direction: Direction, acceptance: Acceptance) -> Rule:
     """The rule that takes of a direction what an acceptance allows."""
-    return Rule(
-        acceptance.init, lambda view, state: acceptance.step(view, lambda: direction(view), state), kept=acceptance.kept
-    )
+    step = lambda view, state: acceptance.step(view, lambda: direction(view), state)
+    return Rule(acceptance.init, step, acceptance.carries_over)
 
 
 def moved(view: View, update: Array) -> Field:

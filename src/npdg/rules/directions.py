@@ -10,7 +10,7 @@ from npdg.linalg.result import RowSolver, Solve, Solver, Status
 from npdg.rules.base import Direction, Prepared, View
 
 
-def flat(view: View) -> Prepared:
+def steepest(view: View) -> Prepared:
     """The gradient itself."""
     zero = jnp.zeros((), int)
     solve = Solve(view.gradient, zero, jnp.zeros_like(view.gradient[0]), zero + Status.CONVERGED)
@@ -46,15 +46,15 @@ def by_rows(solver: RowSolver) -> Direction:
 
     def prepare(view: View) -> Prepared:
         gram = view.gram()
-        rows = jax.eval_shape(gram.flat, view.gradient)
+        rows = jax.eval_shape(gram.along, view.gradient)
         none = jnp.zeros(rows.shape, rows.dtype)
 
         def descent(shift: Array | float, prior: Array) -> Solve:
-            left = -view.sense * gram.values() - gram.flat(prior)
-            return _from(prior, solver(gram.flat, left, jnp.zeros_like(prior), shift))
+            left = -view.sense * gram.values() - gram.along(prior)
+            return _from(prior, solver(gram.along, left, jnp.zeros_like(prior), shift))
 
         return Prepared(
-            solve=lambda g, shift: solver(gram.flat, none, g / jnp.sqrt(shift), shift),
+            solve=lambda g, shift: solver(gram.along, none, g / jnp.sqrt(shift), shift),
             descent=descent,
             gradient=lambda: view.gradient,
             scale=lambda: _rayleigh(gram, view.gradient),

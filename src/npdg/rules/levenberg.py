@@ -12,7 +12,7 @@ from npdg.linalg.result import Solve
 from npdg.rules.base import Acceptance, Direction, Move, Prepared, Rule, View, combined, moved, report
 
 SMALLEST_DAMPING, LARGEST_DAMPING = 1e-16, 1e3
-FACTORS = (0.1, 0.3, 1.0, 3.0, 30.0)  # of the last damping, that a trusted step tries
+FACTORS = (0.1, 0.3, 1.0, 3.0, 30.0)  # A trusted step tries the last damping times each of these.
 LONG, SHORT, NONE = 0.5, 1.0, 10.0  # what becomes of a damping after a full step, a shorter one, and none
 
 
@@ -88,7 +88,7 @@ def best_damping(damping: float = 1e-3, momentum: float = 0.0, factors: tuple[fl
         state = Trust(jnp.where(accepted, dampings[best], grown), update)
         return moved(view, update), state, report(gradient, update, chosen)
 
-    return Acceptance(init, step, kept=True)
+    return Acceptance(init, step, carries_over=True)
 
 
 def trusted(direction: Direction, *, damping: float = 1e-3, momentum: float = 0.0) -> Rule:

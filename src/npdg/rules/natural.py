@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from npdg.fields.base import Field
 from npdg.rules.base import Acceptance, Direction, Move, Prepared, Rule, View, combined, moved, report
-from npdg.rules.directions import flat
+from npdg.rules.directions import steepest
 
 
 def constant(tau: float, damping: float = 0.0) -> Acceptance:
@@ -24,4 +24,4 @@ def natural(tau: float, direction: Direction, *, damping: float = 0.0) -> Rule:
 
 def plain(tau: float) -> Rule:
     """θ ← θ ± τ ∇L: the flat gradient of the paper's ablation."""
-    return combined(flat, constant(tau))
+    return combined(steepest, constant(tau))

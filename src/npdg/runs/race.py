@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from npdg.driver import make_plan
 from npdg.driver import run as carry_out
-from npdg.runs.figures import solution, transport
+from npdg.runs.figures.history import LABELS
 from npdg.training.progress import Budget, Events
 from npdg.training.stopping import StopReason
 
@@ -27,7 +27,6 @@ TITLES = {
     "uvp": "UVP %",
     "gap": "gap",
 }
-LABELS = {**solution.LABELS, **transport.LABELS, "rmse": "root mean square error"}
 ACCURACIES = (1e-1, 5e-2, 1e-2, 5e-3, *(10.0**-k for k in range(3, 13)))
 
 

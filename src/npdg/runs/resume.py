@@ -11,7 +11,7 @@ from npdg.runs.request import Request, Target, read_request
 OPEN_ENDS = ("interrupted", "terminated")
 
 
-def read_run(directory: Path, seconds: str | None, steps: str | None) -> tuple[Request, Target]:
+def read_resumption(directory: Path, seconds: str | None, steps: str | None) -> tuple[Request, Target]:
     """The request that a run began with, with another total budget if one is given; refuses what cannot go on."""
     if not (directory / CONFIG).is_file():
         raise InputError(f"run: {str(directory)!r} holds no run to go on with: {CONFIG} is missing.")

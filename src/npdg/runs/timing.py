@@ -15,7 +15,7 @@ from npdg.saddle.saddle import Batch, Fields, Player, Saddle
 from npdg.training.clock import Clock
 from npdg.training.step import Recipe, State, initial, with_fresh
 
-REPEATS, ENOUGH = 10, 0.2  # calls timed, and seconds after which no further one is begun
+REPEATS, ENOUGH = 10, 0.2  # Calls that are timed, and seconds after which no further one is begun.
 
 
 def timing(result: Result) -> dict[str, float] | None:

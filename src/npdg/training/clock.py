@@ -9,10 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-ROWS, COLUMNS = 4000, 500  # of the matrix whose square is timed
+TIMED_ROWS, TIMED_COLUMNS = 4000, 500  # shape of the matrix J whose product JᵀJ is timed
 REPEATS = 3
-# Of the rate of that product, what a pooled least-squares solve reaches, Jacobian included: 3e10 rows times columns
-# squared a second were measured where the product alone ran at 7.5e10.
+# A pooled least-squares solve, Jacobian included, reaches this part of the product's rate.
 SHARE_OF_PRODUCT = 0.4
 
 
@@ -37,8 +36,8 @@ class Clock:
 def _measured_speed() -> float:
     """The best of a few products in float64, measured once a process."""
     with jax.enable_x64(True):
-        rows = jnp.ones((ROWS, COLUMNS), jnp.float64)
+        rows = jnp.ones((TIMED_ROWS, TIMED_COLUMNS), jnp.float64)
         square = jax.jit(lambda matrix: matrix.T @ matrix)
         jax.block_until_ready(square(rows))
         seconds = min(Clock().timed(lambda: square(rows))[1] for _ in range(REPEATS))
-    return SHARE_OF_PRODUCT * ROWS * COLUMNS**2 / seconds
+    return SHARE_OF_PRODUCT * TIMED_ROWS * TIMED_COLUMNS**2 / seconds

@@ -20,8 +20,8 @@ from npdg.training.records import Record
 from npdg.training.step import Info, Recipe, State, finite, step
 from npdg.training.stopping import StopReason, asked_to_stop
 
-CAPACITY = 256  # steps that one chunk may report
-CHUNK_SECONDS = 1.0
+CAPACITY = 256  # Steps that one chunk can report.
+CHUNK_SECONDS = 1.0  # Seconds of a chunk, after which the host has a look.
 
 
 def advance(

@@ -64,8 +64,8 @@ Enough = Callable[[Sequence[Record]], StopReason | None]
 ERRORS = ("rel_l2", "rel_h1")
 OF_MAPS = ("map_l2", "uvp", "sliced_w2")  # the first two need a true map
 PLATEAU = "plateau"
-WINDOW = 20  # records in each window of the plateau rule, so that a median means something
-PROGRESS = 0.95  # of the median residual from one window to the next: less is progress
+WINDOW = 20  # Records that each window of the plateau rule must have, so that a median means something.
+PLATEAU_RATIO = 0.95  # A median residual above this part of the one before is no progress.
 
 
 def never(history: Sequence[Record]) -> None:
@@ -133,7 +133,7 @@ def on_plateau(history: Sequence[Record]) -> bool:
     last = residuals(record for record in history if record.step > before + 2 * third)
     if min(len(middle), len(last)) < WINDOW:
         return False
-    return statistics.median(last) > PROGRESS * statistics.median(middle)
+    return statistics.median(last) > PLATEAU_RATIO * statistics.median(middle)
 
 
 def residuals(records: Iterable[Record]) -> list[float]:

@@ -30,13 +30,14 @@ from npdg.rules.pooled import pooled
 from npdg.saddle.saddle import Saddle
 from npdg.training.step import Recipe
 
-BATCH_BYTES = 400 * 2**20  # of one batch's Jacobian
-BATCH_POINTS = 8  # inside, a coefficient, of a batch
-WORST_POINTS = 0.2, 20  # share of the points that are sought where u is worst, and among how many each is
-RARE_POINTS = 0.1, 100  # the same in two tangent spaces, where what is left is near rarer points
-UNDETERMINED_POINTS = 0.4  # share of the points that are sought where one batch leaves u most undetermined
-DRAWS = 2  # draws from the posterior that tell where that is
-MOVE = 1.0  # how far along its correction a network is moved to give a second tangent space
+LARGEST_DENSE = 7000  # Parameters beyond which a dense solve takes minutes and gigabytes.
+BATCH_BYTES = 400 * 2**20  # Memory for the Jacobian of one batch.
+BATCH_POINTS = 8  # Interior points of a batch per coefficient.
+WORST_POINTS = 0.2, 20  # The part of the points that is sought where u is worst, and among how many each is.
+RARE_POINTS = 0.1, 100  # The same in two tangent spaces, where what is left is near rarer points.
+UNDETERMINED_POINTS = 0.4  # The part of the points that is sought where one batch leaves u most undetermined.
+POSTERIOR_DRAWS = 2  # Draws of the coefficients that tell where that is.
+LONGEST_MOVE = 1.0  # How far along its correction a network is moved to give a second tangent space.
 
 
 def as_float64(u: Field) -> Field:
@@ -51,7 +52,7 @@ def next_space(corrected: Linearised) -> Field:
     if others:
         return build((vector + split(others[-1])[0]) / 2)
     c = corrected.coefficients[0]
-    return build(vector + MOVE * c / jnp.maximum(jnp.linalg.norm(c), MOVE))
+    return build(vector + LONGEST_MOVE * c / jnp.maximum(jnp.linalg.norm(c), LONGEST_MOVE))
 
 
 def doubled(corrected: Linearised) -> Linearised:
@@ -68,7 +69,8 @@ def correction(
     worst: tuple[float, int] = WORST_POINTS,
     draws: Array | None = None,
 ) -> Recipe:
-    """A run for the coefficients of `start`, with so many points inside a coefficient; more where `draws` matter."""
+    """A run for the coefficients of `start`, with so many interior points for each, of which some are where `draws`
+    change u most."""
     columns = parameter_count(start)
     # One boundary point for two interior ones; as many as the memory holds, but more rows than coefficients.
     fewest = (0.6 if pde.boundary.rows > 1 else 0.8) * columns
@@ -84,7 +86,7 @@ def correction(
 
 def posterior_draws(factor: Array, key: Array) -> Array:
     """Coefficients drawn as the rows of a triangular factor leave them undetermined."""
-    return solve_triangular(factor, jax.random.normal(key, (len(factor), DRAWS), factor.dtype)).T
+    return solve_triangular(factor, jax.random.normal(key, (len(factor), POSTERIOR_DRAWS), factor.dtype)).T
 
 
 def _importance_sampled(saddle: Saddle, start: Linearised, worst: tuple[float, int], draws: Array | None) -> Saddle:

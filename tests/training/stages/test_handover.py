@@ -23,10 +23,17 @@ from npdg.training.progress import Budget, Checkpoints, Events, Progress
 from npdg.training.records import Record
 from npdg.training.stages import handover
 from npdg.training.stages.base import Context, handed_over, run_stages
-from npdg.training.stages.handover import FEWEST_STEPS, LARGEST, SHARE, STEP_COST, HandOver, handover_seconds
+from npdg.training.stages.handover import (
+    FEWEST_STEPS,
+    HANDOVER_SHARE,
+    STEP_COST,
+    HandOver,
+    handover_seconds,
+)
 from npdg.training.stages.trial import Trial, tried
 from npdg.training.step import State
 from npdg.training.stopping import StopReason, last_stage, on_plateau
+from npdg.training.tangent_space import LARGEST_DENSE
 
 SMALL: dict[str, Any] = {
     "dual": "tangent",
@@ -80,14 +87,14 @@ def trials(monkeypatch) -> list[Trial]:
 
 def test_the_late_phase_gets_its_share_unless_that_is_too_few_steps():
     net = MLP(20, 128, 2, key=jax.random.key(0))
-    enough = FEWEST_STEPS * STEP_COST * parameter_count(net) ** 3 / SPEED / SHARE
-    assert handover_seconds(1.01 * enough, 0.0, net, SPEED) == pytest.approx(1.01 * enough * SHARE)
+    enough = FEWEST_STEPS * STEP_COST * parameter_count(net) ** 3 / SPEED / HANDOVER_SHARE
+    assert handover_seconds(1.01 * enough, 0.0, net, SPEED) == pytest.approx(1.01 * enough * HANDOVER_SHARE)
     assert handover_seconds(0.99 * enough, 0.0, net, SPEED) == 0.0
     assert handover_seconds(0.99 * enough, 0.0, net, 2 * SPEED) > 0  # on a faster machine
     assert handover_seconds(2 * enough, 1.2 * enough, net, SPEED) == pytest.approx(0.8 * enough)  # what is left
     assert handover_seconds(2 * enough, 1.3 * enough, net, SPEED) == 0.0
     large = MLP(100, 256, 2, key=jax.random.key(0))
-    assert parameter_count(large) > LARGEST
+    assert parameter_count(large) > LARGEST_DENSE
     assert handover_seconds(1e9, 0.0, large, SPEED) == 0.0
 
 

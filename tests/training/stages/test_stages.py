@@ -24,9 +24,9 @@ from npdg.training.rollback import go_on
 from npdg.training.stages import correction, descent, selection
 from npdg.training.stages.base import Context, run_stages
 from npdg.training.stages.correction import (
+    CORRECTION_SHARE,
     ENOUGH_ROWS,
     FEWEST_ROWS,
-    SHARE,
     Correct,
     correction_seconds,
     in_two_spaces,
@@ -173,7 +173,7 @@ def test_an_interruption_in_the_polish_is_not_called_the_end_of_the_seconds(twic
 def test_polish_gains_and_is_saved_and_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(npdg.Solution, "error_estimate", lambda self: None)  # not what this is about
     # On a busy machine a fifth of so few seconds is less than one batch.
-    monkeypatch.setattr(correction, "SHARE", 0.5)
+    monkeypatch.setattr(correction, "CORRECTION_SHARE", 0.5)
     solution = npdg.solve(equation(), seconds=4.0, seed=0, width=16, n_interior=200, n_boundary=40)
     assert solution.polished
     assert isinstance(solution.u, Linearised)
@@ -228,14 +228,14 @@ def test_who_chooses_the_network_gets_no_trial():
 
 
 def test_a_plateau_is_noticed_and_progress_is_not_called_one():
-    assert "plateau" in descent.on_plateau(run_of([1.0] * 10 + [0.1, 0.11] * 10))
-    assert descent.on_plateau(run_of([0.8**k for k in range(30)])) == ""
-    assert descent.on_plateau(run_of([1.0, 1.0, 1.0])) == ""  # too few steps to tell
+    assert "plateau" in descent.plateau_remark(run_of([1.0] * 10 + [0.1, 0.11] * 10))
+    assert descent.plateau_remark(run_of([0.8**k for k in range(30)])) == ""
+    assert descent.plateau_remark(run_of([1.0, 1.0, 1.0])) == ""  # too few steps to tell
 
 
 def test_a_budget_below_one_step_is_said():
-    assert "one step took 1.0 s" in descent.too_short(run_of([1.0]), 0.1)
-    assert descent.too_short(run_of([1.0, 1.0]), 0.1) == ""
+    assert "one step took 1.0 s" in descent.short_budget_remark(run_of([1.0]), 0.1)
+    assert descent.short_budget_remark(run_of([1.0, 1.0]), 0.1) == ""
 
 
 def test_a_review_speaks_of_runs_that_used_up_their_seconds_alone():
@@ -256,10 +256,10 @@ def test_a_network_too_large_for_the_memory_is_refused():
 def test_a_second_tangent_space_is_for_runs_that_have_the_time_for_its_rows():
     middle, large = MLP(10, 32, 3, key=jax.random.key(0)), MLP(20, 128, 2, key=jax.random.key(0))
     enough = ENOUGH_ROWS * (2 * parameter_count(middle)) ** 3 / (SPEED / 2)
-    assert not in_two_spaces(0.9 * enough / SHARE, middle, SPEED)
-    assert in_two_spaces(1.1 * enough / SHARE, middle, SPEED)
-    assert in_two_spaces(0.9 * enough / SHARE, middle, 2 * SPEED)  # which a faster machine has
-    assert correction_seconds(1.1 * enough / SHARE, middle, SPEED) == pytest.approx(1.1 * enough)
+    assert not in_two_spaces(0.9 * enough / CORRECTION_SHARE, middle, SPEED)
+    assert in_two_spaces(1.1 * enough / CORRECTION_SHARE, middle, SPEED)
+    assert in_two_spaces(0.9 * enough / CORRECTION_SHARE, middle, 2 * SPEED)  # which a faster machine has
+    assert correction_seconds(1.1 * enough / CORRECTION_SHARE, middle, SPEED) == pytest.approx(1.1 * enough)
     one = parameter_count(middle) ** 3 / (SPEED / 2)
     assert correction_seconds(20 * one, middle, SPEED) == pytest.approx(ENOUGH_ROWS * one)
     assert not in_two_spaces(1e6, large, SPEED)

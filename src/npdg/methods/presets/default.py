@@ -1,4 +1,7 @@
-"""Our numbers for the natural primal-dual method, by dimension; how they were chosen is in docs/notebook.md."""
+"""Our numbers for the natural primal-dual method, by dimension, and those that several other methods share.
+
+How they were chosen is in docs/notebook.md and docs/baselines.md.
+"""
 
 import math
 from typing import Any
@@ -50,6 +53,17 @@ TANGENT: dict[str, Any] = {
     "late": True,
     "polish": True,
 }
+# For methods without test networks, and for Adam on the saddle: chosen on 10-D Poisson at 15 s, each number by itself.
+ALONE: dict[str, Any] = {
+    "dual": "none",
+    "boundary_norm": "l2",
+    "lam": 1e2,
+    "width": 64,
+    "depth": 3,
+    "pairing": "weak",
+    "rate_decay": 1e-3,
+}
+ADAM: dict[str, Any] = {"tau_u": 1e-3, "tau_phi": 1e-3, "tau_psi": 1e-3, "omega": 0.0}
 
 
 def default_presets(dim: int) -> list[dict[str, Any]]:
@@ -71,9 +85,9 @@ def marching_preset(dim: int) -> dict[str, Any]:
 
 def small_batches(parameters: int) -> dict[str, Any]:
     """Batches for a network of this size that remember: many cheap steps, of which each holds to the last."""
-    # With half the points and a momentum of 0.95 some seeds of Poisson 10-D are exact after 20 s, others stay at 2e-6.
+    # Smaller batches win and lose by luck: docs/notebook.md, “Small batches that remember”.
     interior = max(800, math.ceil(0.55 * parameters))
     boundary = interior // 4
-    # A batch of three rows a parameter has little to remember: with 0.9, Poisson 5-D had seeds between 4e-12 and 1e-8.
+    # A batch with three rows per parameter has little to remember.
     momentum = 0.9 if interior + 2 * boundary < 3 * parameters else 0.5
     return {"n_interior": interior, "n_boundary": boundary, "boundary_norm": "h1-sampled", "momentum": momentum}

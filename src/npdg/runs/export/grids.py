@@ -16,8 +16,8 @@ from npdg.errors import InputError
 if TYPE_CHECKING:
     from npdg.geometry.domain import Domain
 
-LINE, PLANE = 401, 121  # points along an axis of a picture
-TIMES = 6  # of a march, in a picture
+LINE, PLANE = 401, 121  # Points along each axis of a picture with one axis, and with two.
+TIMES = 6  # Times of a march in a picture.
 BATCH = 2**15  # points evaluated at once, so that memory does not grow with their number
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from npdg.geometry.domain import Domain
     from npdg.results.base import Moment, Result
 
-DEFAULT_POINTS = {1: 401, 2: 101, 3: 41}  # along an axis, by the number of axes
-MOST = 10**8  # points in all
+DEFAULT_POINTS = {1: 401, 2: 101, 3: 41}  # Points along an axis, by the number of axes.
+MOST_POINTS = 10**8  # Points of a grid at the most.
 
 
 def read_axes(text: str | None) -> tuple[int, ...] | None:
@@ -41,8 +41,8 @@ def export(
     if max(chosen) >= domain.dim:
         raise InputError(f"axes: {max(chosen) + 1} is not allowed; this solution has {domain.dim} coordinates.")
     grid = slice_grid(domain, chosen, points or DEFAULT_POINTS[len(chosen)])
-    if np.prod(grid.shape, dtype=float) > MOST:
-        raise InputError(f"points: {points} along {len(chosen)} axes are more than {MOST:.0e} in all; give fewer.")
+    if np.prod(grid.shape, dtype=float) > MOST_POINTS:
+        raise InputError(f"points: {points} along {len(chosen)} axes are over {MOST_POINTS:.0e} in all; give fewer.")
     try:
         directory.mkdir(parents=True)
     except FileExistsError:

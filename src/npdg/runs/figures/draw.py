@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from npdg.results.base import Result
 from npdg.runs.figures import solution, trajectory, transport
+from npdg.runs.figures.history import history_figure
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,10 @@ class Figures:
     history: Callable[[Sequence[Any]], Figure] | None = None
 
 
-FIGURES = {
-    "equation": Figures("slice", solution.slice_figure, solution.history_figure),
+BY_KIND = {
+    "equation": Figures("slice", solution.slice_figure, history_figure),
     "evolution": Figures("march", trajectory.trajectory_figure),
-    "transport": Figures("map", transport.transport_figure, transport.history_figure),
+    "transport": Figures("map", transport.transport_figure, history_figure),
 }
 
 
@@ -38,18 +39,18 @@ def finish(figure: Figure, path: str | Path | None) -> Figure:
 
 def plot(result: Result, path: str | Path | None = None, **how: Any) -> Figure:
     """A figure of a result."""
-    return finish(FIGURES[result.problem.kind].picture(result, **how), path)
+    return finish(BY_KIND[result.problem.kind].picture(result, **how), path)
 
 
 def plot_history(result: Result, path: str | Path | None = None) -> Figure:
     """A figure of what was measured as a result was trained."""
-    figures = FIGURES[result.problem.kind]
+    figures = BY_KIND[result.problem.kind]
     return finish((figures.history or (lambda results: figures.picture(results[0])))([result]), path)
 
 
 def write_figures(result: Result, directory: Path) -> None:
     """All pictures of a result."""
-    figures = FIGURES[result.problem.kind]
+    figures = BY_KIND[result.problem.kind]
     if figures.history is not None:
         finish(figures.history([result]), directory / "history.png")
     finish(figures.picture(result), directory / f"{figures.name}.png")

@@ -1,49 +1,16 @@
-"""Pictures: error curves, and a slice of the solution beside the exact one."""
+"""Pictures of a solution: a slice of it beside the exact one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from npdg.runs.export.grids import inside
+from npdg.runs.export.grids import inside, slice_grid
 
-LABELS = {"rel_l2": "relative $L^2$ error", "rel_h1": "relative $H^1$ error"}
 GRID = 81
-
-
-def history_figure(solutions: Sequence[Any]) -> Figure:
-    """Errors against training seconds and against steps; without an exact solution, the terms of L."""
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    by_seconds, by_steps = figure.subplots(1, 2, sharey=True)
-    for solution in solutions:
-        name = f"{solution.method}, seed {solution.seed}" if len(solutions) > 1 else ""
-        for label, seconds, steps, values in _curves(solution):
-            text = f"{name}: {label}" if name else label
-            by_seconds.loglog(seconds, values, marker=".", label=text)
-            by_steps.loglog(steps, values, marker=".", label=text)
-    by_seconds.set_xlabel("training seconds")
-    by_steps.set_xlabel("steps")
-    by_seconds.set_ylabel("error" if all(s.pde.exact for s in solutions) else "|term of the functional|")
-    for axes in (by_seconds, by_steps):
-        axes.grid(alpha=0.3, which="both")
-    by_seconds.legend(fontsize=8)
-    return figure
-
-
-def _curves(solution: Any) -> list[tuple[str, list[float], list[int], list[float]]]:
-    measured = [r for r in solution.history if r.errors]
-    if measured:
-        seconds, steps = [r.seconds for r in measured], [r.step for r in measured]
-        return [(LABELS[key], seconds, steps, [r.errors[key] for r in measured]) for key in measured[0].errors]
-    curves = []
-    for name in solution.history[0].terms if solution.history else {}:
-        rows = [r for r in solution.history if name in r.terms]  # a later stage may have other terms
-        curves.append((name, [r.seconds for r in rows], [r.step for r in rows], [abs(r.terms[name]) for r in rows]))
-    return curves
 
 
 def slice_figure(solution: Any) -> Figure:
@@ -77,14 +44,14 @@ class Plane:
 
 def plane(solution: Any, axes: tuple[int, int] = (0, 1), rest: float | None = None) -> Plane:
     """The plane of two coordinates; the others are `rest`, or those of the centre."""
-    lower, upper = solution.pde.domain.bounds()
-    first, second = (np.linspace(lower[k], upper[k], GRID) for k in axes)
-    points = np.tile((lower + upper) / 2 if rest is None else np.full(solution.pde.dim, rest), (GRID * GRID, 1))
-    mesh = np.meshgrid(first, second, indexing="ij")
-    points[:, axes[0]], points[:, axes[1]] = mesh[0].ravel(), mesh[1].ravel()
+    grid = slice_grid(solution.domain, axes, GRID)
+    if rest is not None:
+        grid = replace(grid, centre=np.full(solution.pde.dim, rest))
+    points = grid.points()
     within = inside(solution.domain, points)
     shown = lambda values: np.where(within, values, np.nan).reshape(GRID, GRID)
     exact = None if solution.pde.exact is None else shown(_exact(solution, points))
+    first, second = grid.coordinates
     return Plane(axes, first, second, shown(solution(points)), exact)
 
 

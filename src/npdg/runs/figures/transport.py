@@ -1,8 +1,7 @@
-"""Pictures of a transport map: densities with segments of the map, the potential, and what was measured."""
+"""Pictures of a transport map: densities with segments of the map, and the potential."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,12 +9,8 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-LABELS = {
-    "map_l2": "$L^2(\\rho_0)$ error of the map",
-    "uvp": "$L^2$-UVP in percent",
-    "sliced_w2": "sliced $W_2$ of $T_\\#\\rho_0$ and $\\rho_1$",
-    "gap": "|cost − dual value|",
-}
+from npdg.runs.export.grids import Grid
+
 DRAWN, SEGMENTS, GRID = 2048, 80, 80
 
 
@@ -31,26 +26,6 @@ def transport_figure(solution: Any, axes: tuple[int, int] | None = None) -> Figu
     draw_density(target, y, chosen, box, "$\\rho_1$")
     draw_map(pushed, solution, chosen, box)
     draw_potential(potential, solution, chosen, box)
-    return figure
-
-
-def history_figure(solutions: Sequence[Any]) -> Figure:
-    """What was measured, against training seconds and against steps."""
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    panels = figure.subplots(1, 2, sharey=True)
-    for solution in solutions:
-        name = f"{solution.method}, seed {solution.seed}: " if len(solutions) > 1 else ""
-        measured = [r for r in solution.history if r.errors]
-        for key, label in LABELS.items():
-            rows = [r for r in measured if key in r.errors]
-            if rows:
-                values = [abs(r.errors[key]) for r in rows]
-                panels[0].loglog([r.seconds for r in rows], values, marker=".", label=name + label)
-                panels[1].loglog([r.step for r in rows], values, marker=".", label=name + label)
-    for axes, label in zip(panels, ("training seconds", "steps"), strict=True):
-        axes.set_xlabel(label)
-        axes.grid(alpha=0.3, which="both")
-    panels[0].legend(fontsize=8)
     return figure
 
 
@@ -108,9 +83,7 @@ def draw_map(
 def draw_potential(axes: Any, solution: Any, plane: tuple[int, int], box: np.ndarray) -> None:
     """φ in a plane through the target's mean."""
     grid = [np.linspace(low, high, GRID) for low, high in box]
-    points = np.tile(solution.pair.target.mean, (GRID * GRID, 1))
-    for axis, values in zip(plane, np.meshgrid(*grid, indexing="ij"), strict=True):
-        points[:, axis] = values.ravel()
+    points = Grid(plane, tuple(grid), solution.pair.target.mean).points()
     heat = axes.pcolormesh(*grid, solution.potential(points).reshape(GRID, GRID).T, shading="gouraud", cmap="magma")
     axes.figure.colorbar(heat, ax=axes)
     _frame(axes, plane, box, "$\\varphi$")

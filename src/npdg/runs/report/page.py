@@ -36,7 +36,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Map:
+class HeatMap:
     """Values over a rectangle, `values[i][j]` at `x[i], y[j]`, as colours from `low` to `high`; NaN is left blank."""
 
     title: str
@@ -83,7 +83,7 @@ class Code:
     text: str
 
 
-Part = Chart | Map | Picture | Table | Bars | Code
+Part = Chart | HeatMap | Picture | Table | Bars | Code
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Page:
 def _section(section: Section) -> str:
     note = f'<p class="note">{_text(section.note)}</p>' if section.note else ""
     kinds = {type(part) for part in section.parts}
-    narrow = " maps" if kinds == {Map} else " tables" if kinds == {Table} else ""
+    narrow = " maps" if kinds == {HeatMap} else " tables" if kinds == {Table} else ""
     body = note + f'<div class="parts{narrow}">{"".join(_part(part) for part in section.parts)}</div>'
     return f"<section><h2>{_text(section.title)}</h2>{body}</section>\n"
 
@@ -156,7 +156,7 @@ def _part(part: Part) -> str:
     match part:
         case Chart():
             return _chart(part)
-        case Map():
+        case HeatMap():
             return _map(part)
         case Picture():
             return _picture(part)
@@ -181,7 +181,7 @@ def _chart(chart: Chart) -> str:
     return _drawn("chart", chart.title, {"log": chart.log, "curves": curves})
 
 
-def _map(part: Map) -> str:
+def _map(part: HeatMap) -> str:
     # 16 bits are finer than any colour; the last number is for what is outside of the domain.
     share = (part.values - part.low) / ((part.high - part.low) or 1.0)
     numbers = np.where(np.isnan(share), BLANK, np.clip(np.nan_to_num(share), 0, 1) * (BLANK - 1)).round().astype("<u2")

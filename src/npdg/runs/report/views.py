@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from npdg.runs.reading import Run
-from npdg.runs.report.page import Chart, Curve, Map, Part, Section
+from npdg.runs.report.page import Chart, Curve, HeatMap, Part, Section
 
 TRUTH = "The truth is the exact solution where it is known, or the problem's own reference, with the same time steps."
 
@@ -52,14 +52,14 @@ def _maps(run: Run, names: tuple[str, str]) -> tuple[list[Part], list[Part]]:
     u = slices.u.reshape(shape)
     exact = None if slices.exact is None else slices.exact.reshape(shape)
     low, high = _range(u if exact is None else np.stack([u, exact]))
-    values: list[Part] = [Map(f"u{m}", first, second, v, names, low, high) for m, v in zip(moments, u, strict=True)]
+    values: list[Part] = [HeatMap(f"u{m}", first, second, v, names, low, high) for m, v in zip(moments, u, strict=True)]
     if exact is None:
         return values, []
     if slices.times is None:
-        values.append(Map("exact", first, second, exact[0], names, low, high))
+        values.append(HeatMap("exact", first, second, exact[0], names, low, high))
     known = "exact" if slices.times is None else "truth"
     errors: list[Part] = [
-        Map(f"|u − {known}|{moment}", first, second, error, names, 0.0, _range(error)[1], "magma")
+        HeatMap(f"|u − {known}|{moment}", first, second, error, names, 0.0, _range(error)[1], "magma")
         for moment, error in zip(moments, abs(u - exact), strict=True)
     ]
     return values, errors

@@ -19,15 +19,24 @@ from npdg.training.stages.base import Context
 from npdg.training.stages.trial import merit_of, replay
 from npdg.training.step import State, initial
 from npdg.training.stopping import StopReason
-from npdg.training.tangent_space import BATCH_POINTS, RARE_POINTS, as_float64, correction, doubled, posterior_draws
+from npdg.training.tangent_space import (
+    BATCH_POINTS,
+    LARGEST_DENSE,
+    RARE_POINTS,
+    as_float64,
+    correction,
+    doubled,
+    posterior_draws,
+)
 
 CORRECTION = "correction"
-LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
-SHARE, LONGEST = 0.2, 40.0  # of the run's seconds, and at most so many, unless they would be too few rows
-FEWEST_ROWS = 2  # a parameter, with fewer of which it is not begun
-ENOUGH_ROWS = 8  # a parameter, that a large network gets in half of the seconds, and below which two spaces over-fit
-ROWS_A_POINT = 2  # one of its own, and of half a boundary point two
-FIRST_POINTS, SECOND_POINTS = 2, 1.5  # a coefficient: of the batch that tells the second space, and of those in both
+CORRECTION_SHARE, LONGEST_CORRECTION = 0.2, 40.0  # Part of a run's seconds, and how many it is at the most.
+FEWEST_ROWS = 2  # Rows per parameter that there must be time for.
+# Rows per parameter below which a second tangent space over-fits. For them, one space may take half of the seconds.
+ENOUGH_ROWS = 8
+ROWS_PER_POINT = 2  # An interior point brings one row, and half a boundary point with two.
+# Interior points per coefficient of the one batch that tells the second space, and of the batches in both spaces.
+FIRST_POINTS, SECOND_POINTS = 2, 1.5
 
 
 def in_two_spaces(seconds: float, u: Field, speed: float) -> bool:
@@ -37,23 +46,23 @@ def in_two_spaces(seconds: float, u: Field, speed: float) -> bool:
 
 
 def correction_seconds(seconds: float, u: Field, speed: float) -> float:
-    """How much of a run's seconds the correction gets: a share, or what the rows take; none if that is over half."""
+    """How many of a run's seconds the correction gets: its share or what enough rows take, and none if the fewest rows
+    would take more than half."""
     size = parameter_count(u)
     one = _row_each(size, speed)
-    if size > LARGEST or FEWEST_ROWS * one > seconds / 2:
+    if size > LARGEST_DENSE or FEWEST_ROWS * one > seconds / 2:
         return 0.0
     return min(max(_share(seconds), ENOUGH_ROWS * one), seconds / 2)
 
 
 def points_in(seconds: float, u: Field, speed: float) -> float:
-    """Interior points a parameter of one batch: at most what so many seconds are enough for, but what is begun is begun
-    with its fewest rows."""
+    """Interior points per parameter of one batch: as many as the seconds are enough for, but never too few rows."""
     rows = max(seconds / _row_each(parameter_count(u), speed), FEWEST_ROWS)
-    return min(BATCH_POINTS, rows / ROWS_A_POINT)
+    return min(BATCH_POINTS, rows / ROWS_PER_POINT)
 
 
 def _share(seconds: float) -> float:
-    return min(SHARE * seconds, LONGEST)
+    return min(CORRECTION_SHARE * seconds, LONGEST_CORRECTION)
 
 
 def _row_each(columns: int, speed: float) -> float:

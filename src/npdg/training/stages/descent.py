@@ -9,7 +9,7 @@ from npdg.training.rollback import go_on
 from npdg.training.stages.base import TRAINING, Context, handed_over
 from npdg.training.stopping import StopReason, last_stage
 
-NO_PROGRESS = 0.8  # of the median merit from one third of the time to the next
+NO_PROGRESS = 0.8  # A median merit above this part of that in the third of the time before is a plateau.
 
 
 def train(context: Context, progress: Progress, stage: str, events: Events | None = None) -> Progress:
@@ -54,14 +54,14 @@ class Review:
             return progress
         assert context.budget.seconds is not None
         return progress.remarked(
-            too_short(progress, context.budget.seconds) or (on_plateau(progress) if self.plateau else "")
+            short_budget_remark(progress, context.budget.seconds) or (plateau_remark(progress) if self.plateau else "")
         )
 
     def reserve(self, context: Context, progress: Progress, seconds: float) -> float:
         return 0.0
 
 
-def too_short(progress: Progress, seconds: float) -> str:
+def short_budget_remark(progress: Progress, seconds: float) -> str:
     """A sentence if not even one step fitted into the budget."""
     if len(progress.history) != 1 or progress.seconds <= 1.5 * seconds:
         return ""
@@ -71,7 +71,7 @@ def too_short(progress: Progress, seconds: float) -> str:
     )
 
 
-def on_plateau(progress: Progress) -> str:
+def plateau_remark(progress: Progress) -> str:
     """A sentence if the last third of the time brought no progress over the third before it."""
     if not progress.history:
         return ""

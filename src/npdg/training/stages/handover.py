@@ -18,21 +18,20 @@ from npdg.training.stages.base import HANDOVER, TRAINING, Context, handed_over
 from npdg.training.stages.descent import train
 from npdg.training.stages.trial import Trial, replay, tried
 from npdg.training.step import State, initial
-from npdg.training.tangent_space import as_float64
+from npdg.training.tangent_space import LARGEST_DENSE, as_float64
 
-LARGEST = 7000  # parameters, beyond which a dense solve takes minutes and gigabytes
-SHARE = 0.75  # of the training: in 20-D the tangent dual stands after 8 s
-FEWEST_STEPS = 60  # with fewer of which it is not begun: in 30-D it is even after 40
-STEP_COST = 0.4  # of a step, in units of a dense least-squares solve with a row a parameter
-PROBE = 1 / 3  # of its seconds, after which it is compared with the start
+HANDOVER_SHARE = 0.75  # Part of the training's seconds that comes after the hand-over.
+FEWEST_STEPS = 60  # Steps with exact duals that there must be time for.
+STEP_COST = 0.4  # Cost of such a step, relative to dense least squares with one row per parameter.
+PROBE_SHARE = 1 / 3  # Part of its seconds after which the hand-over is compared with its start.
 
 
 def handover_seconds(seconds: float, spent: float, u: Field, speed: float) -> float:
     """How much of the training's seconds comes after the hand-over: a share of them, or what is left of them after
     those that are `spent`; nothing if that is too few steps."""
     size = parameter_count(u)
-    part = min(SHARE * seconds, seconds - spent)
-    return part if size <= LARGEST and part >= FEWEST_STEPS * STEP_COST * size**3 / speed else 0.0
+    part = min(HANDOVER_SHARE * seconds, seconds - spent)
+    return part if size <= LARGEST_DENSE and part >= FEWEST_STEPS * STEP_COST * size**3 / speed else 0.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class HandOver:
 
     def _trial(self, context: Context, trained: Progress, part: float) -> Trial:
         begun = self._begun(context, trained)
-        limits = replace(context.limits, seconds=trained.seconds + PROBE * part)
+        limits = replace(context.limits, seconds=trained.seconds + PROBE_SHARE * part)
         quiet = Events(should_stop=context.events.should_stop)
         evaluate = context.method.meter(context.problem, begun.settings)
         train = lambda: advance(begun, limits, quiet, stage=HANDOVER, evaluate=evaluate, clock=context.clock)

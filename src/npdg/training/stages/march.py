@@ -20,10 +20,10 @@ from npdg.training.stages.base import Context
 from npdg.training.step import Recipe, State, initial
 from npdg.training.stopping import StopReason, residuals
 
-CHUNK = 4  # steps between two looks at the residual
-FIT_STEPS, FIT_PATIENCE = 200, 12  # for the start
-FIT_SHARE = 0.2  # of the seconds of a march
-STALL = 0.9  # of the median residual from one patience to the next: less is progress
+CHUNK_STEPS = 4  # Training steps between two looks at the residual.
+FIT_STEPS, FIT_PATIENCE = 200, 12  # Training steps for the fit of the start, and those without progress that end it.
+FIT_SHARE = 0.2  # Part of a march's seconds that the fit of the start may take.
+STALLED_RATIO = 0.9  # A median residual above this part of the one before is no progress.
 
 
 def first_state(recipe: Recipe, seed: int, u: Field | None = None) -> State:
@@ -74,7 +74,7 @@ class FitStart:
         seconds = None if context.budget.seconds is None else FIT_SHARE * context.budget.seconds
         recipe, _ = recipe_after(0)
         start = Progress(initial(recipe, context.seed), recipe, settings)
-        limits = Limits(seconds, FIT_STEPS, good_enough(settings.march.tolerance / 2, FIT_PATIENCE), CHUNK)
+        limits = Limits(seconds, FIT_STEPS, good_enough(settings.march.tolerance / 2, FIT_PATIENCE), CHUNK_STEPS)
         return solved_step(context, start, recipe_after, limits, 0)
 
 
@@ -101,7 +101,7 @@ class MarchStep:
             state = next_state(progress.state, progress.recipe, context.seed, self.number, time)
             fresh = replace(progress, state=state, history=[], seconds=0.0, compile_seconds=0.0, detail="")
             steps = settings.march.step_max if context.budget.steps is None else context.budget.steps
-            limits = Limits(left, steps, good_enough(settings.march.tolerance, settings.march.patience), CHUNK)
+            limits = Limits(left, steps, good_enough(settings.march.tolerance, settings.march.patience), CHUNK_STEPS)
             solved = solved_step(context, fresh, context.recipe_after(settings), limits, self.number)
             return finished_step(context, progress, solved, self.number, time)
 
@@ -189,6 +189,6 @@ def good_enough(tolerance: float, patience: int) -> Callable[[Sequence[Record]],
             return None
         # Medians, since samples change.
         before, recent = (statistics.median(part) for part in (known[-2 * patience : -patience], known[-patience:]))
-        return StopReason.STALLED if recent > STALL * before else None
+        return StopReason.STALLED if recent > STALLED_RATIO * before else None
 
     return enough

@@ -12,12 +12,12 @@ from typing import Any
 from npdg.precision import precision
 from npdg.training.loop import advance
 from npdg.training.progress import Events, Limits, Progress
-from npdg.training.stages.base import Context
+from npdg.training.stages.base import TRAINING, Context
 from npdg.training.stages.trial import Trial, replay, tried
 from npdg.training.stopping import StopReason
 
-CONVINCING = 2.5e-3  # of |residual|², relative to the start
-TRIAL_SHARE, LONGEST_TRIAL = 0.2, 4.0  # of a run's seconds, and seconds
+CONVINCING = 2.5e-3  # A trial that lowers |residual|² to this part of its start is taken at once.
+TRIAL_SHARE, LONGEST_TRIAL = 0.2, 4.0  # Part of a run's seconds that a trial takes, and its seconds at the most.
 
 
 def trial_seconds(settings: Any, seconds: float) -> float:
@@ -69,7 +69,7 @@ class Select:
                 events = Events(should_stop=context.events.should_stop)
                 evaluate = context.method.meter(context.problem, settings)
                 train = lambda s=start, lim=limits, e=events, m=evaluate: advance(
-                    s, lim, e, stage="training", evaluate=m, clock=context.clock
+                    s, lim, e, stage=TRAINING, evaluate=m, clock=context.clock
                 )
                 trials.append(tried(context.problem, start, train))
             spent = trials[-1].progress.seconds
