@@ -171,6 +171,7 @@ def test_a_network_of_ones_own_is_trained_saved_and_read_back(tmp_path):
             npdg.load(path, pde=equation(), network=other)
 
 
+@pytest.mark.slow
 def test_a_network_may_have_parts_that_are_no_arrays(tmp_path):
     """Such as the activation of equinox's own networks."""
     mine = eqx.nn.MLP(2, "scalar", 8, 1, activation=jnp.tanh, key=jax.random.key(1))

@@ -43,15 +43,14 @@ def make_plan(problem: Any, method: str | Method, budget: Budget, seed: int = 0,
         chosen.check_until(problem, read_until(budget.until))
     if budget.seconds is None and budget.steps is None:
         budget = replace(budget, seconds=chosen.default_seconds)
-    chosen.recipe(problem, candidates[0])  # refuses what the method cannot take at once
-    return Plan(problem, chosen, candidates, budget, seed)
+    recipe = chosen.recipe(problem, candidates[0])  # refuses what the method cannot take
+    return Plan(problem, chosen, candidates, recipe, budget, seed)
 
 
 def run(plan: Plan, events: Events | None = None) -> Any:
     """Carry out a plan: a `Solution`, `Trajectory` or `TransportMap`."""
-    context = Context(
-        plan.problem, plan.method, plan.candidates, plan.budget, plan.seed, Events() if events is None else events
-    )
+    heard = Events() if events is None else events
+    context = Context(plan.problem, plan.method, plan.candidates, plan.budget, plan.seed, heard, recipe=plan.recipe)
     progress = run_stages(plan.method.stages(plan.problem, plan.settings), context)
     result = plan.method.result(plan.problem, progress, plan.seed)
     if result.stop_reason is StopReason.DIVERGED:

@@ -110,6 +110,7 @@ def test_paper_presets():
     assert (adam.steps.u, adam.steps.omega, adam.steps.repeats_u, adam.samples.interior) == (0.5e-4, 0.0, 1, 2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["gradient", "identity"])
 def test_the_paper_preset_learns_with_both_of_its_metrics(metric):
     solution = npdg.solve(find("ot-1d").build(1), preset="paper", steps=100, metric=metric)
@@ -224,6 +225,7 @@ def test_bad_files(files, capsys, source, target, message):
     assert not (files / "never").exists()
 
 
+@pytest.mark.slow
 def test_a_pair_from_a_file_and_from_a_card(tmp_path, capsys):
     (tmp_path / "mine.py").write_text(
         "from npdg import Gaussian, Pair\n"

@@ -249,6 +249,7 @@ def flux_through(domain: npdg.Domain, kappa: float = 1.0, mass: float = 1.0) -> 
     )
 
 
+@pytest.mark.slow
 def test_neumann_by_gauss_newton():
     shape = {"activation": "tanh", "squares": False, "width": 24, "n_interior": 400}
     solution = npdg.solve(flux_through(DOMAINS["ball"]), steps=40, **shape)

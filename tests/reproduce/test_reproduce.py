@@ -101,7 +101,12 @@ def resting(plan, events=None) -> TransportMap:
     return plan.method.result(pair, ended, plan.seed)
 
 
-@pytest.mark.parametrize("name", list(reproduce.TARGETS))
+QUICK = ("table1", "table2", "fig-nonlinear2", "fig-ac3", "fig-ma50d-steps")  # one of every kind; the others are slow
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in reproduce.TARGETS]
+)
 def test_every_target_writes_its_numbers_its_picture_and_a_summary(name, tmp_path, monkeypatch):
     monkeypatch.setattr(race, "carry_out", at_rest)
     monkeypatch.setattr(ac_figures, "march", standing)
@@ -270,6 +275,7 @@ known, unknown = heat(True), heat(False)
 """
 
 
+@pytest.mark.slow
 def test_marches_are_compared_by_their_root_mean_square_error(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "mine.py").write_text(HEAT)

@@ -47,7 +47,7 @@ def test_a_few_points_are_never_the_most_of_an_estimate():
 
 @pytest.mark.slow
 def test_certificate_of_a_large_network_is_by_conjugate_gradients(monkeypatch):
-    monkeypatch.setattr(estimate, "DENSE", 10)
+    monkeypatch.setattr(estimate, "DENSE_UP_TO", 10)
     rough = npdg.solve(equation(), steps=6, width=16, n_interior=200, n_boundary=40)
     found = rough.error_estimate()
     assert found is not None

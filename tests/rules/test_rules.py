@@ -75,7 +75,9 @@ def test_every_way_to_the_descent_direction_is_the_same(interior):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(("rule", "rcond"), [(normal_equations, 1e-7), (triangular, 1e-13)])
+@pytest.mark.parametrize(
+    ("rule", "rcond"), [pytest.param(normal_equations, 1e-7, marks=pytest.mark.slow), (triangular, 1e-13)]
+)
 def test_pooled_steps_lead_to_the_minimiser_over_all_their_batches(rule, rcond):
     pde, u = equation(), net()
     size = parameter_count(u)
@@ -103,6 +105,7 @@ def test_pooled_steps_lead_to_the_minimiser_over_all_their_batches(rule, rcond):
     assert best(found) < 0.5 * best(0 * found)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_a_triangular_factor_finds_what_normal_equations_cannot_tell_apart():
     """A solution that lies in the tangent space, but along functions that are all but dependent there."""

@@ -1,5 +1,7 @@
 """The functional, its gradients and its Gram matrices, against finite differences and dense algebra."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +17,7 @@ from npdg.fields.wrappers import CutOff
 from npdg.formulations.inf_sup import inf_sup
 from npdg.formulations.least_squares import least_squares
 from npdg.formulations.traces import TRACES
+from npdg.linalg.gram import Gram
 from npdg.problem.pde import PDE
 from npdg.saddle.gram import gram
 
@@ -63,15 +66,18 @@ def test_functional_is_the_papers_formula():
     samples = saddle.sample(jax.random.key(1), {"interior": 9, "boundary": 7})
     x, y = samples["interior"].x, samples["boundary"].x
     u, phi, psi = fields["u"], fields["phi"], fields["psi"]
-    interior = [
-        (2 + p[0]) * jnp.vdot(grad(u)(p), grad(phi)(p))
-        + (u(p) ** 3 - pde.source(p)) * phi(p)
-        - nu / 2 * jnp.vdot(grad(phi)(p), grad(phi)(p))
-        for p in x
-    ]
-    boundary = [(u(p) - EXACT(p)) * psi(p) - nu / 2 * psi(p) ** 2 + (u(p) - EXACT(p)) ** 2 for p in y]
-    expected = sum(interior) / len(x) + lam * sum(boundary) / len(y)
-    np.testing.assert_allclose(saddle.value(fields, samples, "u"), expected, rtol=1e-12)
+
+    @jax.jit
+    def interior(p):
+        weak = (2 + p[0]) * jnp.vdot(grad(u)(p), grad(phi)(p)) + (u(p) ** 3 - pde.source(p)) * phi(p)
+        return weak - nu / 2 * jnp.vdot(grad(phi)(p), grad(phi)(p))
+
+    @jax.jit
+    def boundary(p):
+        return (u(p) - EXACT(p)) * psi(p) - nu / 2 * psi(p) ** 2 + (u(p) - EXACT(p)) ** 2
+
+    expected = sum(float(interior(p)) for p in x) / len(x) + lam * sum(float(boundary(p)) for p in y) / len(y)
+    np.testing.assert_allclose(jax.jit(lambda f: saddle.value(f, samples, "u"))(fields), expected, rtol=1e-12)
 
 
 def test_both_pairings_have_the_same_expectation_and_the_strong_one_no_variance_at_the_solution():
@@ -80,12 +86,17 @@ def test_both_pairings_have_the_same_expectation_and_the_strong_one_no_variance_
     weak, strong = inf_sup(pde), inf_sup(pde, pairing="strong")
     sizes = {"interior": 200_000, "boundary": 2}
     samples = weak.sample(jax.random.key(3), sizes)
-    a = weak.terms(fields, samples)["pairing"]
-    b = strong.terms(fields, samples)["pairing"]
+    pairing = lambda saddle, fields: jax.jit(lambda s: saddle.terms(fields, s)["pairing"])(samples)
+    a, b = pairing(weak, fields), pairing(strong, fields)
     np.testing.assert_allclose(a, b, atol=3e-3 * abs(float(a)) + 2e-3)
-    at_solution = strong.terms({**fields, "u": EXACT}, samples)["pairing"]
-    np.testing.assert_allclose(at_solution, 0, atol=1e-12)
-    assert abs(weak.terms({**fields, "u": EXACT}, samples)["pairing"]) < 5e-3
+    solution = {**fields, "u": EXACT}
+    np.testing.assert_allclose(pairing(strong, solution), 0, atol=1e-12)
+    assert abs(pairing(weak, solution)) < 5e-3
+
+
+def seen(operator: Gram, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A product with a Gram matrix, and the matrix."""
+    return operator.product(v), operator.dense()
 
 
 @pytest.mark.parametrize("norm", ["l2", "h1"])
@@ -99,22 +110,22 @@ def test_gram_product_is_that_of_the_dense_matrix(norm):
         for block in player.metric:
             points = samples[block.over]
             feature = lambda v, p, f=block.feature, b=build, n=player.name: f({**fields, n: b(v)}, p)
-            derivatives = jax.vmap(lambda p, f=feature, v=vector: jax.jacfwd(f)(v, p))(points)
+            derivatives = jax.jit(jax.vmap(lambda p, f=feature, v=vector: jax.jacfwd(f)(v, p)))(points)
             rows.append((block.weight / points.x.shape[0]) ** 0.5 * derivatives.reshape(-1, vector.size))
         jacobian = jnp.concatenate(rows)
         exact = jacobian.T @ jacobian
-        operator = gram(player, fields, samples)
         v = jax.random.normal(jax.random.key(4), vector.shape)
-        np.testing.assert_allclose(jax.jit(operator.product)(v), exact @ v, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(jax.jit(operator.dense)(), exact, rtol=1e-9, atol=1e-12)
+        product, dense = jax.jit(lambda v, p=player: seen(gram(p, fields, samples), v))(v)
+        np.testing.assert_allclose(product, exact @ v, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(dense, exact, rtol=1e-9, atol=1e-12)
 
 
 def test_sampled_trace_has_the_mean_square_of_the_full_one():
     for domain in (npdg.Box(0.0, 1.0, dim=3), npdg.Ball(1.0, dim=4)):
         u = MLP(domain.dim, 8, 3, key=jax.random.key(5))
         points = domain.sample_boundary(jax.random.key(6), 100_000)
-        square = lambda norm, u=u, points=points: jnp.sum(jax.vmap(lambda p: TRACES[norm](u, p))(points) ** 2, axis=1)
-        full, sampled = square("h1"), square("h1-sampled")
+        square = lambda norm, u=u: jax.jit(jax.vmap(lambda p: jnp.sum(TRACES[norm](u, p) ** 2)))
+        full, sampled = square("h1")(points), square("h1-sampled")(points)
         error = jnp.std(sampled - full) / 100_000**0.5
         assert abs(jnp.mean(sampled) - jnp.mean(full)) < 4 * error
     ends = npdg.Box(0.0, 1.0, dim=1).sample_boundary(jax.random.key(0), 4)
@@ -125,28 +136,38 @@ def test_exact_dual_is_the_least_squares_functional_and_its_gram_that_of_gauss_a
     pde = equation()
     saddle, fields = least_squares(pde, lam=3.0, boundary_norm="h1"), fields_of(pde)
     samples = saddle.sample(jax.random.key(1), {"interior": 30, "boundary": 11})
-    operator = gram(saddle.players[0], fields, samples)
-    values = operator.values()
-    np.testing.assert_allclose(saddle.value(fields, samples, "u"), 0.5 * jnp.vdot(values, values), rtol=1e-12)
     vector, build = split(fields["u"])
-    gradient = jax.grad(lambda v: saddle.value({**fields, "u": build(v)}, samples, "u"))(vector)
-    np.testing.assert_allclose(jax.jit(operator.rows)().T @ values, gradient, rtol=1e-9, atol=1e-12)
     v = jax.random.normal(jax.random.key(2), vector.shape)
-    np.testing.assert_allclose(jax.jit(operator.dense)() @ v, jax.jit(operator.product)(v), rtol=1e-9, atol=1e-12)
-    assert abs(saddle.value({"u": EXACT}, samples, "u")) < 1e-24
+
+    @jax.jit
+    def looked_at(v):
+        operator = gram(saddle.players[0], fields, samples)
+        value, gradient = jax.value_and_grad(lambda t: saddle.value({**fields, "u": build(t)}, samples, "u"))(vector)
+        return operator.values(), operator.rows(), *seen(operator, v), value, gradient
+
+    values, rows, product, dense, value, gradient = looked_at(v)
+    np.testing.assert_allclose(value, 0.5 * jnp.vdot(values, values), rtol=1e-12)
+    np.testing.assert_allclose(rows.T @ values, gradient, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(dense @ v, product, rtol=1e-9, atol=1e-12)
+    assert abs(jax.jit(lambda s: saddle.value({"u": EXACT}, s, "u"))(samples)) < 1e-24
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def products(seed, name):
+    """Two random vectors and their products with the Gram matrix of a player, at random fields and samples."""
+    saddle = inf_sup(pde := equation())
+    fields, samples = fields_of(pde, seed, width=3), saddle.sample(jax.random.key(seed), {"interior": 8, "boundary": 5})
+    operator = gram(next(player for player in saddle.players if player.name == name), fields, samples)
+    v, w = jax.random.normal(jax.random.key(seed + 1), (2, operator.size))
+    return v, w, operator.product(v), operator.product(w)
 
 
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=10, deadline=None)
 def test_gram_is_symmetric_and_positive_semidefinite(seed):
     with jax.enable_x64(True):
-        pde = equation()
-        saddle, fields = inf_sup(pde), fields_of(pde, seed, width=3)
-        samples = saddle.sample(jax.random.key(seed), {"interior": 8, "boundary": 5})
-        for player in saddle.players:
-            operator = gram(player, fields, samples)
-            v, w = jax.random.normal(jax.random.key(seed + 1), (2, operator.size))
-            gv, gw = operator.product(v), operator.product(w)
+        for player in ("u", "phi", "psi"):
+            v, w, gv, gw = products(seed, player)
             np.testing.assert_allclose(jnp.vdot(w, gv), jnp.vdot(v, gw), rtol=1e-8, atol=1e-12)
             assert jnp.vdot(v, gv) >= 0
 

@@ -50,7 +50,8 @@ def run(recipe: Recipe, seed: int = 0, clock: Clock = Clock(), **limits: Any) ->
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
-    ("pairing", "norm"), [("weak", "l2"), pytest.param("weak", "h1", marks=pytest.mark.slow), ("strong", "h1")]
+    ("pairing", "norm"),
+    [("weak", "l2"), *(pytest.param(pairing, "h1", marks=pytest.mark.slow) for pairing in ("weak", "strong"))],
 )
 def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
     """Algorithm 2 in dense algebra, from Jacobians of the bare networks, to 1e-10."""

@@ -21,6 +21,7 @@ from npdg.training.step import initial, step
 from npdg.training.tangent_space import correction, doubled, next_space, posterior_draws
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_a_second_tangent_space_has_what_is_of_second_order_in_the_correction():
     """A solution that is the same network at other parameters, which its tangent space does not hold."""
@@ -77,7 +78,7 @@ def test_the_correction_looks_where_the_field_is_wrong_and_where_it_is_in_doubt(
     else:
         start, draws, worst = Linearised.at(exact, (bump,)), jnp.array([[1.0], [0.1]]), tangent_space.RARE_POINTS
     saddle = tangent_space._importance_sampled(least_squares(pde), start, worst, draws)
-    samples = saddle.sample(jax.random.key(0), {"interior": 4000, "boundary": 4000})
+    samples = jax.jit(lambda key: saddle.sample(key, {"interior": 4000, "boundary": 4000}))(jax.random.key(0))
 
     def inside(points: Points) -> float:
         return float(np.mean(np.max(np.asarray(points.x), axis=1) < 0.05))

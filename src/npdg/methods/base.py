@@ -136,11 +136,15 @@ class Method(abc.ABC):
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that has been checked and not begun: the settings it may use are resolved here, once."""
+    """A run that has been checked and not begun: the settings it may use are resolved here, once.
+
+    `recipe` is that of the first of them.
+    """
 
     problem: Any
     method: Method
     candidates: Sequence[Any]
+    recipe: Recipe
     budget: Budget
     seed: int = 0
 

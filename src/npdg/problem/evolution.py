@@ -4,6 +4,7 @@ u − h (div flux(u) − reaction(u) + source) = u_before
 """
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -132,7 +133,7 @@ class Evolution:
 
     def from_catalogue(self, origin: Origin) -> "Evolution":
         """The same, known to be the catalogue's; one that is changed by `replace` is so no longer."""
-        same = replace(self)
+        same = copy(self)
         object.__setattr__(same, "origin", origin)
         return same
 

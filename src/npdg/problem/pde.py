@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -103,7 +104,7 @@ class PDE:
 
     def from_catalogue(self, origin: Origin) -> "PDE":
         """The same, known to be the catalogue's; an equation that is changed by `replace` is so no longer."""
-        same = replace(self)
+        same = copy(self)
         object.__setattr__(same, "origin", origin)
         return same
 

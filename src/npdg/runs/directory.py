@@ -92,7 +92,8 @@ class RunDirectory:
         """What to do with the settings of the run once they are decided."""
 
         def write(settings: Any) -> None:
-            self.write_config(settings)
+            if not self.plan.decided:
+                self.write_config(settings)
             writer.facts["settings"] = settings.flat()
 
         return write

@@ -12,7 +12,7 @@ from npdg.results.base import Result
 from npdg.runs.export.grids import LINE, PLANE, TIMES, Grid, Slices, inside, slice_grid, some
 from npdg.runs.figures.draw import write_figures
 from npdg.runs.files import write_json
-from npdg.runs.reading import FIGURES, NOTES, SLICES, read_run
+from npdg.runs.reading import FIGURES, NOTES, SLICES, read_notes, read_run
 from npdg.runs.report import build
 from npdg.runs.timing import timing
 from npdg.training.stopping import StopReason
@@ -37,7 +37,7 @@ def finalise(directory: Path, result: Result) -> Path:
 
 
 def _note(directory: Path, notes: dict[str, Any]) -> None:
-    write_json(directory / NOTES, {**read_run(directory).notes, **notes})
+    write_json(directory / NOTES, {**read_notes(directory), **notes})
 
 
 def slices_of(result: Result) -> Slices | None:

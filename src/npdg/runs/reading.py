@@ -79,11 +79,16 @@ def read_run(directory: Path) -> Run:
         settings=_table(config, tables, "settings"),
         environment=_json(directory / ENVIRONMENT),
         result=_json(directory / RESULT),
-        notes=_json(directory / NOTES),
+        notes=read_notes(directory),
         columns=_columns(directory / METRICS),
         slices=read_slices(slices) if slices.is_file() else None,
         pictures=_pictures(directory / FIGURES),
     )
+
+
+def read_notes(directory: Path) -> dict[str, Any]:
+    """What only a report needs."""
+    return _json(directory / NOTES)
 
 
 def _damaged(path: Path, why: object) -> InputError:

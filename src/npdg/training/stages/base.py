@@ -34,6 +34,7 @@ class Context:
     """What a run is about: the problem, the method, settings to choose from, the budget, and who listens.
 
     `seconds` are the training seconds at which the present stage ends; the whole budget less what later stages want.
+    `recipe` is that of the first settings, if it has been made.
     """
 
     problem: Any
@@ -44,6 +45,7 @@ class Context:
     events: Events = field(default_factory=Events)
     clock: Clock = field(default_factory=Clock)
     seconds: float | None = None
+    recipe: Recipe | None = None
 
     @property
     def timed(self) -> bool:
@@ -61,7 +63,8 @@ class Context:
 
         def after(times: int) -> tuple[Recipe, str]:
             changed, words = self.method.careful(settings, times)
-            return self.method.recipe(self.problem, changed), words
+            made = self.recipe if changed is self.candidates[0] else None
+            return self.method.recipe(self.problem, changed) if made is None else made, words
 
         return after
 
