@@ -16,7 +16,13 @@ from npdg.measures.points import Points, boundary_points
 
 @dataclass(frozen=True, init=False)
 class Ball(Domain):
-    """The ball of `radius` around `center` (the origin by default) in R^dim."""
+    """A ball.
+
+    Arguments:
+        radius: its radius.
+        dim: how many coordinates there are, if no centre is given.
+        center: its centre; the origin if not given.
+    """
 
     radius: float
     center: tuple[float, ...]

@@ -16,7 +16,12 @@ from npdg.measures.points import Points, boundary_points
 
 @dataclass(frozen=True, init=False)
 class Box(Domain):
-    """The box [lower₁, upper₁] × … × [lower_d, upper_d]; numbers with `dim`, or one entry per coordinate."""
+    """The box [lower₁, upper₁] × … × [lower_d, upper_d].
+
+    Arguments:
+        lower, upper: the bounds, one entry per coordinate, or a number for all of them.
+        dim: how many coordinates there are, if the bounds are numbers.
+    """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]

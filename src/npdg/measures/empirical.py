@@ -12,7 +12,12 @@ from npdg.measures.points import Points
 
 
 class Empirical:
-    """The empirical measure of an array `(n, d)`; a batch is drawn without replacement, or is all of it."""
+    """The empirical measure of an array; a batch is drawn without replacement, or is all of it.
+
+    Arguments:
+        array: the samples, of shape `(n, d)`.
+        name: what a message calls them.
+    """
 
     def __init__(self, array: Any, name: str = "samples"):
         points = np.asarray(array)

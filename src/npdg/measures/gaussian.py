@@ -15,7 +15,12 @@ from npdg.measures.sobol import shifted_sobol
 
 
 class Gaussian:
-    """The normal distribution of a mean and a covariance matrix."""
+    """A normal distribution.
+
+    Arguments:
+        mean: its mean, one entry per coordinate.
+        covariance: its covariance matrix.
+    """
 
     def __init__(self, mean: Any, covariance: Any):
         self.mean = np.atleast_1d(np.asarray(mean, dtype=float))
@@ -36,7 +41,13 @@ class Gaussian:
 
 
 class GaussianMixture:
-    """Σ weight_k N(mean_k, variance·I)."""
+    """Σ weight_k N(mean_k, variance·I).
+
+    Arguments:
+        weights: positive numbers of sum 1.
+        means: one row for each weight.
+        variance: the variance of every component along every axis.
+    """
 
     def __init__(self, weights: Sequence[float], means: Any, variance: float):
         self.weights, self.means, self.variance = np.asarray(weights, float), np.asarray(means, float), float(variance)

@@ -13,7 +13,12 @@ from npdg.measures.points import Measure, Points
 
 @dataclass(frozen=True)
 class Mixture:
-    """Σ weight_k · part_k: more points where a solution needs them. The n points are shared out by the weights."""
+    """Σ weight_k · part_k: more points where a solution needs them.
+
+    Arguments:
+        parts: measures.
+        weights: positive numbers of sum 1, by which the points are shared out.
+    """
 
     parts: Sequence[Measure]
     weights: Sequence[float]

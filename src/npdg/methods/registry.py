@@ -47,7 +47,11 @@ ADAPTERS = {"evolution": "npdg.methods.march:March"}
 
 
 def register(method: Any) -> Any:
-    """Make a method of one's own known by its name, for the kind of problem that it solves."""
+    """Make a method of one's own known by its name, for the kind of problem that it solves.
+
+    Arguments:
+        method: the class, with a `name`, a `kind` and a `model` of settings; it is returned, so that this decorates it.
+    """
     METHODS.setdefault(method.kind, {})[method.name] = Registered(method.title, method)
     MODELS.setdefault(method.kind, method.model)
     return method

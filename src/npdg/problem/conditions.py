@@ -46,7 +46,11 @@ class Condition(abc.ABC):
 
 @dataclass(frozen=True)
 class Dirichlet(Condition):
-    """u = value on the boundary; `value` is a function of the point or a number."""
+    """u = value on the boundary.
+
+    Arguments:
+        value: a number, or a function of one point.
+    """
 
     value: Scalar | float = 0.0
     essential: ClassVar[bool] = True
@@ -64,7 +68,11 @@ class Dirichlet(Condition):
 
 @dataclass(frozen=True)
 class Neumann(Condition):
-    """flux(u)·n = value on the boundary, n the outward normal; `value` is a function of the point or a number."""
+    """flux(u)·n = value on the boundary, n being the outward normal.
+
+    Arguments:
+        value: a number, or a function of one point.
+    """
 
     value: Scalar | float = 0.0
     essential: ClassVar[bool] = False

@@ -55,7 +55,14 @@ class Progress:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may use in all: training seconds, steps, and roll-backs after a fault; `until` ends it earlier."""
+    """What a run may use in all.
+
+    Arguments:
+        seconds: training seconds.
+        steps: training steps.
+        until: ends the run earlier, such as "rel_l2=1e-3".
+        rollbacks: how often the run may go back to its last good state after a fault.
+    """
 
     seconds: float | None = None
     steps: int | None = None

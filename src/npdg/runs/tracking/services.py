@@ -42,10 +42,13 @@ def check(services: Sequence[str]) -> None:
 def tracker(
     service: str, directory: str | Path = ".", *, name: str = "npdg", about: Mapping[str, Any] | None = None
 ) -> Tracker:
-    """A callback for `solve` or `march` that logs to "tensorboard", "mlflow" or "wandb".
+    """A callback for `solve` or `march` that logs to a tracking service. Call `close()` when the run has ended.
 
-    `directory` is where TensorBoard's and W&B's files go; MLflow goes where its own configuration says. `name` is that
-    of the run, `about` its parameters. Call `close()` when the run has ended.
+    Arguments:
+        service: "tensorboard", "mlflow" or "wandb".
+        directory: where files of TensorBoard and W&B go; MLflow goes where its own configuration says.
+        name: the name of the run.
+        about: its parameters.
     """
     check([service])
     module = import_module(PACKAGES[service])
