@@ -7,6 +7,7 @@ import tempfile
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="npdg-tests-")
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="npdg-tests-")  # the user's own is not touched
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 # The tests compile far longer than they compute: LLVM need not optimise what runs once.
 os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"

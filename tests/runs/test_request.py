@@ -13,6 +13,7 @@ from npdg.errors import InputError
 from npdg.methods.settings import Settings
 from npdg.runs.execute import plan_of
 from npdg.runs.request import RUN_KEYS, digest, read_request, to_toml
+from npdg.runs.trust import trust
 
 
 def read(tmp_path: Path, text: str | bytes, *assignments: str, **values):
@@ -69,7 +70,8 @@ def test_a_mistake_in_a_file_names_its_key(text, says, tmp_path):
     assert len(str(raised.value)) < 2000
 
 
-def test_a_configuration_alone_runs_no_python_file_unless_it_is_the_one_it_was_written_with(tmp_path):
+def test_a_configuration_alone_runs_no_python_file_unless_it_was_named_before_and_is_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     mine = tmp_path / "mine.py"
     mine.write_text("raise SystemExit('it ran')")
     with pytest.raises(InputError, match="does not run"):
@@ -77,6 +79,9 @@ def test_a_configuration_alone_runs_no_python_file_unless_it_is_the_one_it_was_w
     with pytest.raises(InputError, match="does not run"):
         read(tmp_path, f"[run]\nproblem = '{tmp_path}/../{tmp_path.name}/mine.py:pde'\n")
     signed = f"[run]\nproblem = '{mine}:pde'\nsha256 = '{digest(mine)}'\n"
+    with pytest.raises(InputError, match="if you trust it, give it on the command line"):
+        read(tmp_path, signed)  # the digest comes from the same hand as the file
+    trust(digest(mine))
     assert read(tmp_path, signed)[1].file == (mine, "pde")
     assert read(tmp_path, "[run]\nsteps = 3\n", problem=f"{mine}:pde")[1].file == (mine, "pde")
     mine.write_text("raise SystemExit('another ran')")

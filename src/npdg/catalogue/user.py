@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import npdg
 from npdg.errors import InputError
 from npdg.problem.base import Problem
 
@@ -45,6 +46,18 @@ def load_file(path: Path, name: str, dim: int | None) -> Problem:
     if dim is not None and dim != found.dim:
         raise InputError(f"dim: {dim} was given but {path}:{name} has dimension {found.dim}; leave --dim out.")
     return found.named(f"{path.name}:{name}")
+
+
+def neighbours(path: Path) -> list[str]:
+    """The files that were imported from the directory of a user's file or from below it, as paths relative to it."""
+    place, found = path.parent.resolve(), set()
+    others = [Path(sys.prefix), Path(sys.base_prefix), Path(npdg.__file__).parent]  # which have versions of their own
+    for module in list(sys.modules.values()):
+        where = Path(getattr(module, "__file__", None) or "/")
+        ours = where.is_relative_to(place) and where != path.resolve()
+        if ours and "site-packages" not in where.parts and not any(where.is_relative_to(other) for other in others):
+            found.add(str(where.relative_to(place)))
+    return sorted(found)
 
 
 def _one_line(error: BaseException) -> str:

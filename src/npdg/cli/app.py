@@ -3,18 +3,21 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from npdg.cli import results, train
-from npdg.cli.common import Assignments, Dim, Json, Method, Out, Preset, Problem, complain
+from npdg.cli.common import Assignments, Dim, Json, Method, Out, Preset, Problem
 from npdg.errors import InputError
+from npdg.runs.crash import record_crash
 from npdg.runs.signals import EXIT_CODES, Interrupt
+from npdg.runs.terminal import answer, complain
+from npdg.runs.terminal import console as new_console
 
-INPUT, FILES = 2, 4
+MISTAKE, INPUT, FILES = 1, 2, 4
 
 app = typer.Typer(
     name="npdg",
@@ -32,7 +35,7 @@ def list_() -> None:
     from npdg.catalogue import CARDS
     from npdg.methods.registry import PRESETS, method_titles
 
-    console = Console()
+    console = new_console()
     for title, rows in (
         ("Problems", {name: card.title for name, card in CARDS.items()}),
         ("Methods", method_titles()),
@@ -63,7 +66,7 @@ def show(
 
     plan = plan_of(request, target)
     shown, settings = plan.problem, plan.settings
-    console = Console()
+    console = new_console()
     console.print(f"{shown.name}, dimension {shown.dim}", style="bold", highlight=False)
     console.print(target.card.equation if target.card is not None else shown.written, highlight=False)
     counts = plan.method.counts(settings, shown.dim)
@@ -116,10 +119,11 @@ def compare(
     from npdg.runs.execute import Surroundings
     from npdg.runs.files import plain
 
-    console, interrupt = Console(stderr=as_json), Interrupt()
-    result = comparison.compare(request, target, names, count, Surroundings(console, interrupt.reason))
+    console, interrupt = new_console(stderr=as_json), Interrupt()
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):  # a user's file may print
+        result = comparison.compare(request, target, names, count, Surroundings(console, interrupt.reason))
     if as_json:
-        print(json.dumps(plain(result)))
+        answer(json.dumps(plain(result)))
     else:
         console.print(comparison.table(result))
         console.print(f"curves: {result['run_dir']}/curves.png", highlight=False, soft_wrap=True)
@@ -142,7 +146,7 @@ def reproduce(
         table = Table(box=None, show_header=False)
         for name, card in TARGETS.items():
             table.add_row(f"  {name}", card.title)
-        Console().print(table)
+        new_console().print(table)
         return
     if target is None:
         raise InputError("target: none was given; give one of `npdg reproduce --list`.")
@@ -154,7 +158,7 @@ def reproduce(
     from npdg.reproduce.reproduction import run
 
     interrupt = Interrupt()
-    run(TARGETS[target], scale, out, Console(), interrupt.reason)
+    run(TARGETS[target], scale, out, new_console(), interrupt.reason)
     if interrupt.asked:
         raise typer.Exit(EXIT_CODES[interrupt.asked])
 
@@ -164,7 +168,7 @@ def doctor() -> None:
     """Devices, versions, and a self-test of a few seconds."""
     from npdg.runs import doctor as check
 
-    raise typer.Exit(0 if check.examine(Console()) else 1)
+    raise typer.Exit(0 if check.examine(new_console()) else 1)
 
 
 results.add_to(app)
@@ -190,3 +194,10 @@ def _guarded(run: Callable[[], Any]) -> int:
         return FILES
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_CODES["interrupted"]
+    except MemoryError as error:
+        record_crash(error)
+        complain("there is not enough memory; give a smaller width or n_interior, or allow more memory.")
+        return MISTAKE
+    except Exception as error:
+        complain(f"{type(error).__name__}: {error}; this should not have happened, {record_crash(error)}.")
+        return MISTAKE

@@ -1,6 +1,5 @@
-"""What the commands share: their options, and how a mistake is said."""
+"""The options that commands share."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +12,3 @@ Preset = Annotated[str, typer.Option(help="default, or paper for the paper's own
 Assignments = Annotated[list[str] | None, typer.Option("--set", help="Change one setting.", metavar="KEY=VALUE")]
 Out = Annotated[Path | None, typer.Option(help="A new directory for the results.", metavar="DIR")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
-
-
-def complain(message: str) -> None:
-    """Say what is wrong in one line on standard error."""
-    print("npdg: " + " ".join(message.split()), file=sys.stderr)

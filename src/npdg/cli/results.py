@@ -1,13 +1,13 @@
 """Commands for runs that are there: report, export, evaluate. jax is imported only once the input has been checked."""
 
 import math
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from npdg.errors import InputError
+from npdg.runs.terminal import answer, complain
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")]
 OwnProblem = Annotated[
@@ -28,6 +28,7 @@ def report(
     ] = None,
 ) -> None:
     """One page that needs no network: of a run, rewritten in its directory, or of several, compared."""
+    from npdg.runs.files import write_new
     from npdg.runs.reading import read_run
     from npdg.runs.report import build as pages
 
@@ -41,14 +42,13 @@ def report(
     if any(pages.incomplete(run) for run in found):
         from npdg.runs.load import completed
 
-        found = [completed(run) for run in found]
+        found = [completed(run, complain) for run in found]
     if out is None:
         out = pages.write(found[0])
     else:
         page = pages.page_of(found[0]) if len(found) == 1 else pages.comparison(found)
-        with out.open("x", encoding="utf-8") as file:
-            file.write(page.html())
-    print(f"report: {out}")
+        write_new(out, page.html())
+    answer(f"report: {out}")
 
 
 def export(
@@ -76,7 +76,7 @@ def export(
     if directory.exists():
         raise InputError(f"out: {str(directory)!r} exists already and is never overwritten; give --out DIR.")
     for path in write(open_saved(run, problem), directory, chosen, count, kinds):
-        print(path)
+        answer(str(path))
 
 
 def evaluate(
@@ -90,20 +90,20 @@ def evaluate(
     """Values of a saved solution at points from a file, as CSV on standard output or to a file."""
     from npdg.runs.export import points as files
     from npdg.runs.load import open_saved
-    from npdg.runs.reading import read_run
+    from npdg.runs.reading import read_config
 
     moment = None if time is None else _number("time", time)
     files.check_output(out)
-    where = files.read_points(points, read_run(run).run["dim"])
+    where = files.read_points(points, read_config(run).run["dim"])
     solved = open_saved(run, problem)
     values, names = files.values_at(solved, where, moment, gradient)
     if outside := files.outside(solved, where):
-        print(f"npdg: {outside} of {len(where)} points are outside of the domain of u", file=sys.stderr)
+        complain(f"{outside} of {len(where)} points are outside of the domain of u")
     if out is None:
-        print(files.to_csv(values, names), end="")
+        answer(files.to_csv(values, names).rstrip("\n"))
     else:
         files.write_values(out, values, names)
-        print(f"values: {out}")
+        answer(f"values: {out}")
 
 
 def _number(key: str, text: str) -> float:

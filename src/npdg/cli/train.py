@@ -3,14 +3,17 @@
 import json
 import shlex
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from npdg.cli.common import Assignments, Dim, Json, Method, Out, complain
+from npdg.cli.common import Assignments, Dim, Json, Method, Out
 from npdg.runs.signals import EXIT_CODES, Interrupt
+from npdg.runs.terminal import answer, complain, console
 
 DIVERGED = 3
 Precision = Annotated[str | None, typer.Option(help="float32 or float64.", metavar="T")]
@@ -127,33 +130,51 @@ def resume(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")],
     seconds: Annotated[str | None, typer.Option(help="Another total of training seconds.", metavar="S")] = None,
     steps: Annotated[str | None, typer.Option(help="Another total of training steps.", metavar="N")] = None,
+    problem: Annotated[
+        str | None, typer.Option(help="Your own equation, if the run is of one.", metavar="FILE.py:NAME")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was stopped or killed, from its newest whole checkpoint to its budget or a larger one."""
     from npdg.runs.resume import read_resumption
 
-    request, target = read_resumption(run, seconds, steps)
+    request, target = read_resumption(run, seconds, steps, problem)
 
     from npdg.runs import execute
 
-    around = execute.Surroundings(Console(stderr=as_json), Interrupt().reason)
-    _end(around.console, execute.resume(run, request, target, around), as_json)
+    around = _surroundings(as_json, [])
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):  # a user's file may print
+        finished = execute.resume(run, request, target, around)
+    _end(around.console, finished, as_json)
+
+
+def _surroundings(as_json: bool, track: list[str]) -> Any:
+    from npdg.runs import execute
+
+    interrupt = Interrupt()
+
+    def on_leaving(last_words: Callable[[str], None]) -> None:
+        interrupt.last_words = last_words
+
+    return execute.Surroundings(console(stderr=as_json), interrupt.reason, track, on_leaving)
 
 
 def _train(request: Any, target: Any, track: list[str], as_json: bool) -> None:
     from npdg.runs import execute
 
-    around = execute.Surroundings(Console(stderr=as_json), Interrupt().reason, track)
+    around = _surroundings(as_json, track)
     command = shlex.join(["npdg", *sys.argv[1:]])
-    _end(around.console, execute.solve(request, target, around, command), as_json)
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):  # a user's file may print
+        finished = execute.solve(request, target, around, command)
+    _end(around.console, finished, as_json)
 
 
-def _end(console: Console, finished: Any, as_json: bool) -> None:
+def _end(shown: Console, finished: Any, as_json: bool) -> None:
     """Say how a run ended, and leave with the exit code of that."""
     if as_json:
-        print(json.dumps(finished.figures))
+        answer(json.dumps(finished.figures))
     else:
-        _summary(console, finished)
+        _summary(shown, finished)
     reason = finished.figures["stop_reason"]
     if reason == "diverged":
         complain(f"diverged: {finished.figures['detail']}")

@@ -91,6 +91,11 @@ class Result(abc.ABC):
     def measured(self) -> dict[str, Any]:
         """The figures of result.json that are of this kind of problem."""
 
+    def measured_so_far(self) -> dict[str, Any]:
+        """The figures that were measured as the run went on, where there is no time for others."""
+        measured = [record.errors for record in self.history if record.errors]
+        return dict(measured[-1]) if measured else {}
+
     @abc.abstractmethod
     def arrays(self) -> Any:
         """The tree of arrays that is saved."""
@@ -147,8 +152,8 @@ class Result(abc.ABC):
     def values(self, points: np.ndarray, time: float | None, gradient: bool) -> tuple[np.ndarray, list[str]]:
         """The result at points `(n, d)`, one row each, and names of the columns."""
 
-    def figures(self) -> dict[str, Any]:
-        """The figures of a run under the names the command line promises."""
+    def figures(self, *, brief: bool = False) -> dict[str, Any]:
+        """The figures of a run under the names the command line promises; `brief` ones take no time to measure."""
         none = dict.fromkeys(("rel_l2", "rel_h1", "error_estimate"))
         return {
             "problem": self.problem.name,
@@ -161,7 +166,7 @@ class Result(abc.ABC):
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             **none,
-            **self.measured(),
+            **(self.measured_so_far() if brief else self.measured()),
             "stop_reason": str(self.stop_reason),
             "advice": self.advice,
             "detail": self.detail,

@@ -103,6 +103,9 @@ class Trajectory(FieldResult):
             "energy": {f"{time:.6g}": energy for time, energy in self.energy.items()} or None,
         }
 
+    def measured_so_far(self) -> dict[str, Any]:
+        return self.measured()
+
     def headlines(self, figures: Mapping[str, Any]) -> list[str]:
         errors = {time: error for time, error in (figures["rmse"] or {}).items() if error is not None}
         if not errors:

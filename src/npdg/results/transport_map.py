@@ -122,6 +122,10 @@ class TransportMap(Result):
     def measured(self) -> dict[str, Any]:
         return self.score()
 
+    def measured_so_far(self) -> dict[str, Any]:
+        none = dict.fromkeys(("map_l2", "uvp", "cos", "sliced_w2"))
+        return {**none, **super().measured_so_far()}
+
     def headlines(self, figures: Mapping[str, Any]) -> list[str]:
         found = []
         if figures["map_l2"] is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from npdg.runs.files import write_whole
+from npdg.runs.files import LARGEST_ARRAYS, read_bytes, real_directory, write_whole
 
 MAGIC = b"npdg checkpoint 1\n"
 DTYPES = ("bool", "int32", "int64", "uint32", "float32", "float64")
@@ -80,11 +80,12 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def read(path: Path) -> Checkpoint:
     """One checkpoint, or `Damaged`."""
-    checkpoint = Checkpoint(path, *unpack(path.read_bytes()))
-    number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+    checkpoint = Checkpoint(path, *unpack(read_bytes(path, LARGEST_ARRAYS)))
+    number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     facts = {key: checkpoint.facts.get(key, 0) for key in ("seconds", "compile_seconds", "rollbacks")}
     facts |= {"step": checkpoint.facts.get("step"), "merit": checkpoint.facts.get("merit") or 0}
-    if not all(map(number, facts.values())) or not isinstance(checkpoint.facts.get("run", {}), dict):
+    tables = (checkpoint.facts.get(key, {}) for key in ("run", "settings"))
+    if not all(map(number, facts.values())) or not all(isinstance(table, dict) for table in tables):
         raise Damaged("its facts are not those of a run")
     return checkpoint
 
@@ -98,7 +99,7 @@ class Folder:
 
     def write(self, step: int, merit: float | None, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
         """Write the checkpoint of a step; `merit` is the smaller the better."""
-        self.directory.mkdir(exist_ok=True)
+        real_directory(self.directory)
         path = self.directory / f"step-{step:09d}.checkpoint"
         known = None if merit is None or not math.isfinite(merit) else merit
         write_whole(path, pack({**facts, "step": step, "merit": known}, arrays))

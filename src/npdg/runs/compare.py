@@ -11,6 +11,7 @@ from npdg.methods.registry import method_names
 from npdg.runs import race
 from npdg.runs.environment import environment
 from npdg.runs.execute import Surroundings, build
+from npdg.runs.figures.draw import write_figure
 from npdg.runs.files import write_json
 from npdg.runs.race import ACCURACIES, TITLES, Entry, RaceRun
 from npdg.runs.reading import ENVIRONMENT
@@ -30,7 +31,25 @@ def compare(
     seconds = 60.0 if request.seconds is None else request.seconds
     directory = new_directory(request.out, f"{problem.name.replace('.py:', '-')}-{problem.dim}d-compare")
     numbers = list(range(request.seed, request.seed + seeds))
+    about = {
+        "problem": problem.name,
+        "dim": problem.dim,
+        "preset": request.preset,
+        "seconds": seconds,
+        "seeds": numbers,
+    }
+    write_json(directory / ENVIRONMENT, environment())
     runs: list[RaceRun] = []
+
+    def written() -> dict[str, Any]:
+        stop, methods = around.should_stop() or "seconds", race.grouped(runs)
+        summaries = {label: race.summary(group) for label, group in methods.items()}
+        result = {**about, "stop_reason": stop, "run_dir": str(directory), "methods": summaries}
+        write_json(directory / "compare.json", result)
+        race.write_csv(directory / "curves.csv", race.rows(runs))
+        return result
+
+    result = written()
     for seed in numbers:
         for entry in entries:
             if around.should_stop():
@@ -38,21 +57,9 @@ def compare(
             events = Events(should_stop=around.should_stop)
             runs.append(race.run(problem, entry, Budget(seconds), seed, events))
             around.note(_line(runs[-1]))
-    result = {
-        "problem": problem.name,
-        "dim": problem.dim,
-        "preset": request.preset,
-        "seconds": seconds,
-        "seeds": numbers,
-        "stop_reason": around.should_stop() or "seconds",
-        "run_dir": str(directory),
-        "methods": {label: race.summary(group) for label, group in race.grouped(runs).items()},
-    }
-    write_json(directory / "compare.json", result)
-    write_json(directory / ENVIRONMENT, environment())
-    race.write_csv(directory / "curves.csv", race.rows(runs))
-    race.figure(runs, f"{problem.name}, {problem.dim} dimensions").savefig(directory / "curves.png", dpi=120)
-    return result
+            result = written()  # so that nothing that has finished is lost
+    write_figure(race.figure(runs, f"{problem.name}, {problem.dim} dimensions"), directory / "curves.png")
+    return result if runs else written()
 
 
 def table(result: dict[str, Any]) -> Table:

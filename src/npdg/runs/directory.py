@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from npdg.catalogue.user import neighbours
 from npdg.errors import InputError
 from npdg.methods.base import Plan
 from npdg.runs.checkpoint import Checkpoint, Folder
-from npdg.runs.environment import environment
+from npdg.runs.environment import COMPARED, environment
 from npdg.runs.files import keep_rows, read_rows, write_json, write_whole
-from npdg.runs.reading import CONFIG, ENVIRONMENT, METRICS
+from npdg.runs.reading import ARRAYS, CONFIG, ENVIRONMENT, METRICS, RESULT
 from npdg.runs.request import Request, Target, digest, to_toml
 from npdg.runs.snapshots import FOLDER, Writer, keep
+from npdg.runs.trust import trust
+from npdg.runs.untrusted import read_json
 from npdg.training.progress import Checkpoints
 from npdg.training.records import Record
+from npdg.training.stopping import StopReason
 
 UNDECIDED = "# Several networks are being tried: these are the settings that were given, the others follow.\n"
 INDEX = ("step", "number")  # the column that counts: training steps, or time steps
@@ -38,6 +43,7 @@ class RunDirectory:
     def new(cls, path: Path, request: Request, target: Target, plan: Plan) -> RunDirectory:
         """The directory of a run that begins."""
         directory = cls(path, request, target, plan, folder=Folder(path / FOLDER))
+        directory.trust_file()
         directory.write_config(plan.settings if plan.decided else None)
         write_json(path / ENVIRONMENT, {**environment(), "precision": plan.settings.precision})
         return directory
@@ -50,8 +56,14 @@ class RunDirectory:
         folder = Folder(path / FOLDER)
         past, complaints = folder.newest()
         directory = cls(path, request, target, plan, past, folder)
+        directory.trust_file()
         for sentence in (*complaints, *_differences(path)):
             warn(sentence)
+        if past is None and os.path.lexists(path / ARRAYS):
+            raise InputError(
+                f"run: {str(path)!r} has a solution and no checkpoint to go on from; start another run with "
+                f"npdg solve --config {path / CONFIG}."
+            )
         if past is None:
             warn("there is no checkpoint; the run starts anew from its config.toml")
         else:
@@ -72,6 +84,11 @@ class RunDirectory:
         named = {"problem": problem.name, "sha256": self._sha256(), "dim": problem.dim}
         return {**named, "method": request.method, "seed": request.seed, **problem.options}
 
+    def trust_file(self) -> None:
+        """Remember that the user's file was named at the terminal, or had been before: it may be run again."""
+        if self.target.file is not None:
+            trust(str(self._sha256()))
+
     def write_config(self, settings: Any) -> None:
         """config.toml, from which `npdg solve --config` repeats the run; without settings, while they are undecided."""
         request, problem = self.request, self.plan.problem
@@ -79,6 +96,7 @@ class RunDirectory:
             "problem": self.target.absolute(request.problem),
             "kind": problem.kind,
             "sha256": self._sha256(),
+            "imports": self._imports() or None,
             "dim": problem.dim,
             **{key: getattr(request, key) for key in ("method", "preset")},
             "seconds": self.plan.budget.seconds,
@@ -98,6 +116,30 @@ class RunDirectory:
 
         return write
 
+    def last_words(self, writer: Writer, reason: str) -> None:
+        """Leave what is known of a run that is left in the middle of something: its newest state, and result.json."""
+        writer.flush()
+        progress, plan = writer.latest, self.plan
+        none = dict.fromkeys(("rel_l2", "rel_h1", "error_estimate"))
+        errors = {} if progress is None or not progress.history else progress.history[-1].errors
+        known = {"method": self.request.method, "preset": self.request.preset, "seed": self.request.seed}
+        figures = {
+            "problem": plan.problem.name,
+            "dim": plan.problem.dim,
+            **known,
+            "precision": plan.settings.precision,
+            "steps": 0 if progress is None else int(progress.state.step),
+            "seconds": 0.0 if progress is None else progress.seconds,
+            "compile_seconds": 0.0 if progress is None else progress.compile_seconds,
+            **none,
+            **errors,
+            "stop_reason": reason,
+            "advice": [StopReason(reason).advice],
+            "detail": "it was left in the middle of a computation",
+            "run_dir": str(self.path),
+        }
+        write_json(self.path / RESULT, figures)
+
     def writer(self) -> Writer:
         """What writes the run's checkpoints."""
         spent = None if self.past is None else float(self.past.facts.get("seconds", 0))
@@ -114,7 +156,13 @@ class RunDirectory:
         return {**self.identity, "preset": self.request.preset, **self.plan.settings.flat()}
 
     def _sha256(self) -> str | None:
-        return None if not self.target.files else digest(*self.target.files)
+        if not self.target.files:
+            return None
+        return digest(*self.target.files, *(self.target.files[0].parent / name for name in self._imports()))
+
+    def _imports(self) -> list[str]:
+        """What the user's file imports from its own directory."""
+        return [] if self.target.file is None else neighbours(self.target.file[0])
 
     def _check_identity(self, past: Checkpoint) -> None:
         for key, value in json.loads(json.dumps(self.identity)).items():
@@ -133,11 +181,13 @@ class RunDirectory:
 def _differences(path: Path) -> list[str]:
     """A sentence if platform or versions are not those that the run began with."""
     try:
-        before = json.loads((path / ENVIRONMENT).read_text())
-    except (OSError, ValueError):
+        before = read_json(path / ENVIRONMENT)
+    except (OSError, InputError):
+        before = {}
+    if not before:
         return ["env.json is missing or damaged: whether the platform is the same is not known"]
     now = environment()
-    keys = [key for key in ("python", "platform", "cpu", "cores", "devices", "packages") if before.get(key) != now[key]]
+    keys = [key for key in COMPARED if key in before and before[key] != now[key]]
     if not keys:
         return []
     return [f"{', '.join(keys)} differ from env.json: the run goes on, but not bit for bit"]

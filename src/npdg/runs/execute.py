@@ -18,27 +18,33 @@ from npdg.methods.base import Plan
 from npdg.problem.transport import Transport
 from npdg.results.base import Result
 from npdg.runs import finalise, lock
+from npdg.runs.crash import crash_goes_to
 from npdg.runs.directory import RunDirectory
 from npdg.runs.display import Display
 from npdg.runs.export.points import read_points
 from npdg.runs.request import Request, Target
 from npdg.runs.save import MetricsFile, new_directory, write_result, write_samples
 from npdg.runs.signals import EXIT_CODES
+from npdg.runs.terminal import clean
 from npdg.runs.tracking.services import Tracker, trackers
 from npdg.training.progress import Budget, Events
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What surrounds a run: the terminal, whether to stop, and the tracking services it reports to."""
+    """What surrounds a run: the terminal, whether to stop, and the tracking services it reports to.
+
+    `on_leaving` is told what to do before the process is left in the middle of something.
+    """
 
     console: Console
     should_stop: Callable[[], str | None]
     track: Sequence[str] = ()
+    on_leaving: Callable[[Callable[[str], None]], None] = lambda last_words: None
 
     def note(self, sentence: str) -> None:
         """A line for the person at the terminal."""
-        self.console.print(sentence, highlight=False, soft_wrap=True)
+        self.console.print(clean(sentence), highlight=False, soft_wrap=True, markup=False)
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,7 @@ def solve(request: Request, target: Target, around: Surroundings, command: str) 
     stem = f"{plan.problem.name.replace('.py:', '-')}-{plan.problem.dim}d-{request.method}"
     path = new_directory(request.out, stem)
     with lock.held(path):
+        crash_goes_to(path)
         directory = RunDirectory.new(path, request, target, plan)
         write_samples(path, plan.problem)
         finalise.begin(path, command)
@@ -83,12 +90,19 @@ def resume(path: Path, request: Request, target: Target, around: Surroundings) -
     """Go on with a run in its own directory, to the budget of the request."""
     plan = plan_of(request, target)
     with lock.held(path):
+        crash_goes_to(path)
         warn = lambda text: around.note(f"resume: {text}")
         return _carry_out(RunDirectory.reopened(path, request, target, plan, warn), around)
 
 
 def _carry_out(directory: RunDirectory, around: Surroundings) -> Finished:
     plan, path, writer = directory.plan, directory.path, directory.writer()
+
+    def leave(reason: str) -> None:
+        directory.last_words(writer, reason)
+        _say_how_to_go_on(around, path, reason)
+
+    around.on_leaving(leave)
     if plan.decided:
         writer.facts["settings"] = plan.settings.flat()
     with _watched(directory, around) as (display, tracking):
@@ -101,11 +115,17 @@ def _carry_out(directory: RunDirectory, around: Surroundings) -> Finished:
             checkpoints=directory.checkpoints(writer),
         )
         result = run(plan, events)
-    if result.stop_reason in EXIT_CODES:  # its checkpoint is written, its report is still to come
-        around.note(f"{result.stop_reason}; go on with: npdg resume {shlex.quote(str(path))}")
-    figures = write_result(path, result)
-    finalise.finalise(path, result)
+    asked = result.stop_reason in EXIT_CODES  # its checkpoint is written; who asked it to stop does not wait for more
+    if asked:
+        _say_how_to_go_on(around, path, result.stop_reason)
+    figures = write_result(path, result, brief=asked)
+    around.on_leaving(lambda reason: None)
+    finalise.finalise(path, result, brief=asked)
     return Finished(result, figures)
+
+
+def _say_how_to_go_on(around: Surroundings, path: Path, reason: str) -> None:
+    around.note(f"{reason}; go on with: npdg resume {shlex.quote(str(path))}")
 
 
 @contextmanager

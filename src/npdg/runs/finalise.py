@@ -11,11 +11,10 @@ import numpy as np
 from npdg.results.base import Result
 from npdg.runs.export.grids import LINE, PLANE, TIMES, Grid, Slices, inside, slice_grid, some
 from npdg.runs.figures.draw import write_figures
-from npdg.runs.files import write_json
+from npdg.runs.files import real_directory, write_json
 from npdg.runs.reading import FIGURES, NOTES, SLICES, read_notes, read_run
 from npdg.runs.report import build
 from npdg.runs.timing import timing
-from npdg.training.stopping import StopReason
 
 
 def begin(directory: Path, command: str) -> None:
@@ -23,16 +22,19 @@ def begin(directory: Path, command: str) -> None:
     _note(directory, {"command": command})
 
 
-def finalise(directory: Path, result: Result) -> Path:
-    """Write everything that only a report needs, and the report itself; returns its path."""
-    figures = directory / FIGURES
-    figures.mkdir(exist_ok=True)
+def finalise(directory: Path, result: Result, *, brief: bool = False) -> Path:
+    """Write everything that only a report needs, and the report itself; returns its path.
+
+    A `brief` report is made of what is there already; `npdg report` makes the rest.
+    """
+    if brief:
+        return build.write(read_run(directory))
+    figures = real_directory(directory / FIGURES)
     write_figures(result, figures)
     slices = slices_of(result)
     if slices is not None:
         slices.write(figures / SLICES)
-    # Who interrupts a run wants it to end; `npdg report` measures then.
-    _note(directory, {} if result.stop_reason is StopReason.INTERRUPTED else {"timing": timing(result)})
+    _note(directory, {"timing": timing(result)})
     return build.write(read_run(directory))
 
 

@@ -1,6 +1,5 @@
 """Several runs one after another on the same clock: what comparisons and the paper's figures are made of."""
 
-import csv
 import statistics
 import warnings
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 from npdg.driver import make_plan
 from npdg.driver import run as carry_out
 from npdg.runs.figures.history import LABELS
+from npdg.runs.files import write_table
 from npdg.training.progress import Budget, Events
 from npdg.training.stopping import StopReason
 
@@ -149,7 +149,4 @@ def rows(runs: Sequence[RaceRun]) -> list[dict[str, Any]]:
 
 def write_csv(path: Path, table: Sequence[dict[str, Any]]) -> None:
     """Rows of the same columns as a file."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else [])
-        writer.writeheader()
-        writer.writerows(table)
+    write_table(path, list(table[0]) if table else [], table)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import tomllib
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from npdg.errors import InputError
 from npdg.runs.export.grids import Slices, read_slices
+from npdg.runs.files import read_bytes, read_rows
 from npdg.runs.report.page import Picture
+from npdg.runs.untrusted import damaged, read_json, read_toml, typed
 
 # The names of the files, which modules write that import jax.
 CONFIG, RESULT, METRICS, ENVIRONMENT, NOTES = "config.toml", "result.json", "metrics.csv", "env.json", "report.json"
@@ -19,7 +19,14 @@ ARRAYS, SAMPLES = "solution.npz", "samples.npz"
 FIGURES, SLICES = "figures", "slices.npz"
 KINDS = ("equation", "evolution", "transport")
 WORDS = ("stop_reason", "stage")  # columns of metrics.csv that are no numbers
-PNG = b"\x89PNG\r\n\x1a\n"
+PNG, PNG_END = b"\x89PNG\r\n\x1a\n", b"IEND\xaeB`\x82"
+# What is relied on in result.json.
+RESULT_KINDS = {
+    **dict.fromkeys(("stop_reason", "detail", "precision"), str),
+    **dict.fromkeys(("seconds", "compile_seconds", "rel_l2", "rel_h1", "error_estimate"), (int, float)),
+    "steps": int,
+    "tried": list,
+}
 
 
 @dataclass(frozen=True)
@@ -56,86 +63,95 @@ def kind_of(run: dict[str, Any], measured: dict[str, Any]) -> str:
     return "transport" if measured.keys() & {"map_l2", "sliced_w2"} else "equation"
 
 
-def read_run(directory: Path) -> Run:
-    """All the files of a run, or an `InputError` that says which one is missing or damaged."""
-    config = directory / CONFIG
-    if not config.is_file():
+class Config(NamedTuple):
+    """The tables of a run's config.toml."""
+
+    run: dict[str, Any]
+    options: dict[str, Any]
+    settings: dict[str, Any]
+
+
+def read_config(directory: Path) -> Config:
+    """What a run was asked for, or an `InputError` that says what is missing or damaged."""
+    path = directory / CONFIG
+    if not os.path.lexists(path):
         what = "holds no config.toml" if directory.exists() else "does not exist"
         raise InputError(f"run: {str(directory)!r} {what}; give a directory that `npdg solve` made.")
-    try:
-        tables = tomllib.loads(config.read_text("utf-8"))
-    except ValueError as error:
-        raise _damaged(config, error) from None
-    run = _table(config, tables, "run")
+    tables = read_toml(path)
+    for name in ("run", "options", "settings"):
+        if not isinstance(tables.get(name, {}), dict):
+            raise damaged(path, f"{name} is no table")
+    run = tables.get("run", {})
     if not all(isinstance(run.get(key), kind) for key, kind in (("problem", str), ("dim", int), ("method", str))):
-        raise _damaged(config, "it has no table [run] with a problem, a dim and a method")
+        raise damaged(path, "it has no table [run] with a problem, a dim and a method")
     if run.get("kind") not in (None, *KINDS):
-        raise _damaged(config, f"its kind {run['kind']!r} is none of {', '.join(KINDS)}")
-    slices = directory / FIGURES / SLICES
+        raise damaged(path, f"its kind {run['kind']!r} is none of {', '.join(KINDS)}")
+    return Config(run, tables.get("options", {}), tables.get("settings", {}))
+
+
+def read_result(directory: Path) -> dict[str, Any]:
+    """The figures of result.json, of the kinds that are relied on; empty if the run has not come to its end."""
+    path = directory / RESULT
+    found = read_json(path)
+    typed(path, found, RESULT_KINDS)
+    if found.get("precision") not in (None, "float32", "float64"):
+        raise damaged(path, "its precision is neither float32 nor float64")
+    return found
+
+
+def read_run(directory: Path) -> Run:
+    """All the files of a run, or an `InputError` that says which one is missing or damaged.
+
+    Pictures and slices, which can be made again, are left out where they are damaged.
+    """
+    config = read_config(directory)
     return Run(
         directory,
-        run=run,
-        options=_table(config, tables, "options"),
-        settings=_table(config, tables, "settings"),
-        environment=_json(directory / ENVIRONMENT),
-        result=_json(directory / RESULT),
+        *config,
+        environment=_environment(directory / ENVIRONMENT),
+        result=read_result(directory),
         notes=read_notes(directory),
         columns=_columns(directory / METRICS),
-        slices=read_slices(slices) if slices.is_file() else None,
+        slices=_slices(directory / FIGURES / SLICES),
         pictures=_pictures(directory / FIGURES),
     )
 
 
 def read_notes(directory: Path) -> dict[str, Any]:
     """What only a report needs."""
-    return _json(directory / NOTES)
-
-
-def _damaged(path: Path, why: object) -> InputError:
-    return InputError(f"run: {path} is damaged: {why}.")
-
-
-def _table(path: Path, tables: dict[str, Any], name: str) -> dict[str, Any]:
-    found = tables.get(name, {})
-    if not isinstance(found, dict):
-        raise _damaged(path, f"{name} is no table")
+    path = directory / NOTES
+    found = read_json(path)
+    typed(path, found, {"command": str, "timing": dict})
+    typed(path, found.get("timing") or {}, dict.fromkeys(found.get("timing") or {}, (int, float)))
     return found
 
 
-def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
+def _environment(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    typed(path, found, {"started": str, "packages": dict})
+    return found
+
+
+def _slices(path: Path) -> Slices | None:
     try:
-        found = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise _damaged(path, error) from None
-    if not isinstance(found, dict):
-        raise _damaged(path, "it is no JSON object")
-    return found
+        return read_slices(path) if os.path.lexists(path) else None
+    except InputError:
+        return None
 
 
 def _columns(path: Path) -> dict[str, list[float | None]]:
     """The columns of numbers, with None where nothing was measured; columns of words are left out."""
-    if not path.is_file():
-        return {}
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            header, *rows = list(csv.reader(file)) or [[]]
-    except (ValueError, csv.Error) as error:
-        raise _damaged(path, error) from None
-    if any(len(row) != len(header) for row in rows):
-        number = next(k for k, row in enumerate(rows, start=2) if len(row) != len(header))
-        raise _damaged(path, f"line {number} has not {len(header)} entries")
+    header, rows = read_rows(path)
     columns: dict[str, list[float | None]] = {}
-    for k, name in enumerate(header):
+    for name in header:
         if name in WORDS:
             continue
         try:
-            columns[name] = [float(row[k]) if row[k] else None for row in rows]
+            columns[name] = [float(row[name]) if row[name] else None for row in rows]
         except ValueError:
-            raise _damaged(path, f"the column {name!r} holds something that is no number") from None
+            raise damaged(path, f"the column {name!r} holds something that is no number") from None
     if rows and not columns.keys() & {"step", "time"}:
-        raise _damaged(path, "it has neither a column 'step' nor 'time'")
+        raise damaged(path, "it has neither a column 'step' nor 'time'")
     return columns
 
 
@@ -145,13 +161,16 @@ def _pictures(directory: Path) -> dict[str, Picture]:
     for path in sorted(directory.glob("*.png")):
         if path.stem in ("history", "slice", "march") or path.name.endswith(".dark.png"):
             continue
-        dark = path.with_suffix(".dark.png")
-        found[path.stem] = Picture(path.stem, _png(path), _png(dark) if dark.is_file() else None)
+        light, dark = _png(path), _png(path.with_suffix(".dark.png"))
+        if light is not None:
+            found[path.stem] = Picture(path.stem, light, dark)
     return found
 
 
-def _png(path: Path) -> bytes:
-    data = path.read_bytes()
-    if not data.startswith(PNG):
-        raise _damaged(path, "it is no PNG")
-    return data
+def _png(path: Path) -> bytes | None:
+    """A picture that is whole, or nothing."""
+    try:
+        data = read_bytes(path)
+    except (FileNotFoundError, InputError):
+        return None
+    return data if data.startswith(PNG) and data.endswith(PNG_END) else None

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,9 @@ from npdg.catalogue.card import Card
 from npdg.errors import InputError, unknown
 from npdg.methods.flat import parse
 from npdg.methods.registry import PRESETS, method_titles, models
+from npdg.runs.files import LARGEST_ARRAYS, read_bytes
+from npdg.runs.trust import trusted
+from npdg.runs.untrusted import read_toml
 from npdg.training.stopping import read_until
 
 SAMPLES = (".npy", ".npz", ".csv")
@@ -25,14 +27,15 @@ ELSEWHERE = frozenset({"out", "settings"})  # parts of a request that are not in
 class Request(BaseModel):
     """One run as asked for; numbers may still be text here and are converted or refused.
 
-    `sha256` is that of the user's file when the configuration was written, `kind` that of the problem then; `own` says
-    that it was the user's, whatever its name.
+    `sha256` is that of the user's file when the configuration was written, and of the `imports` from its directory;
+    `kind` is that of the problem then; `own` says that it was the user's, whatever its name.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     problem: Annotated[str, Field(description="a name from `npdg list`, or FILE.py:NAME")]
     sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$", description="64 hexadecimal digits")] = None
+    imports: Annotated[list[str], Field(max_length=1000, description="names of files")] = []
     kind: Annotated[str | None, Field(description="equation, evolution or transport")] = None
     own: Annotated[bool | None, Field(description="true or false")] = None
     dim: Annotated[int | None, Field(ge=1, le=1000, description="a whole number from 1 to 1000")] = None
@@ -88,7 +91,7 @@ def read_request(
     if {"seconds", "steps"} & given.keys():  # a budget replaces a budget
         run = {key: value for key, value in run.items() if key not in ("seconds", "steps")}
     if "problem" in given:
-        run = {key: value for key, value in run.items() if key != "sha256"}
+        run = {key: value for key, value in run.items() if key not in ("sha256", "imports")}
     if "problem" not in {**run, **given}:
         raise InputError("problem: none was given; give PROBLEM, or --config FILE with one in its table [run].")
     own = dict(_assignment(text) for text in assignments)
@@ -121,11 +124,9 @@ def read_request(
 def read_tables(path: Path) -> dict[str, dict[str, Any]]:
     """The tables of a configuration file, with keys that are known."""
     try:
-        found = tomllib.loads(path.read_bytes().decode())
+        found = read_toml(path, "config", follow=True)
     except OSError as error:
         raise InputError(f"config: {str(path)!r} cannot be read: {error.strerror}; give a TOML file.") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"config: {str(path)!r} is not TOML: {str(error) or 'it is nested too deeply'}.") from None
     for table, content in found.items():
         if table not in TABLES:
             if table in RUN_KEYS:
@@ -152,20 +153,22 @@ def _check_settings(settings: dict[str, Any], kind: str | None) -> None:
 
 
 def check_file(request: Request) -> None:
-    """Refuse a user's file that a configuration names unless it is the one that the configuration was written with.
+    """Refuse a user's file that a configuration names unless this user has named it before, and it has not changed.
 
-    A file is Python code: a configuration alone, which may come from anywhere, does not run one.
+    A file is Python code: a configuration alone, which may come from anywhere with the file and its digest beside it,
+    does not run one.
     """
-    path = request.problem.rpartition(":")[0]
-    if request.sha256 is None:
+    path = Path(request.problem.rpartition(":")[0])
+    if request.sha256 is None or not trusted(request.sha256):
         raise InputError(
-            f"problem: {request.problem!r} is Python code, which a configuration alone does not run; give it on the "
-            f"command line too: npdg solve {request.problem} --config FILE."
+            f"problem: {request.problem!r} is Python code, which a configuration alone does not run; if you trust it, "
+            f"give it on the command line too: npdg solve {request.problem} --config FILE, or npdg resume RUN "
+            f"--problem {request.problem}."
         )
-    if digest(Path(path)) != request.sha256:
+    if digest(path, *(path.parent / name for name in request.imports)) != request.sha256:
         raise InputError(
-            f"problem: {path!r} has changed since this configuration was written; restore it, or start anew with "
-            f"npdg solve {request.problem}."
+            f"problem: {str(path)!r} or a file that it imports has changed since this configuration was written; "
+            f"restore it, or start anew with npdg solve {request.problem}."
         )
 
 
@@ -185,7 +188,8 @@ def check_samples(paths: tuple[Path, Path], sha256: str) -> None:
 
 def digest(*paths: Path) -> str:
     """The SHA-256 of a file, or of several one after another."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+    contents = (read_bytes(path, LARGEST_ARRAYS, key="problem", follow=True) for path in paths)
+    return hashlib.sha256(b"".join(contents)).hexdigest()
 
 
 def read_target(problem: str, dim: int | None, assignments: dict[str, Any]) -> Target:
@@ -246,5 +250,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, (int, float)):
         assert math.isfinite(value)
         return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in value)}]"
     # The escapes of JSON are those of TOML, which also wants one for DEL.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,22 +1,24 @@
 """What `npdg resume` is asked for, checked before jax is imported."""
 
-import json
+import os
 from pathlib import Path
-from typing import Any
 
 from npdg.errors import InputError
-from npdg.runs.reading import CONFIG, RESULT, kind_of
+from npdg.runs.reading import CONFIG, kind_of, read_result
 from npdg.runs.request import Request, Target, read_request
 
 OPEN_ENDS = ("interrupted", "terminated")
 
 
-def read_resumption(directory: Path, seconds: str | None, steps: str | None) -> tuple[Request, Target]:
+def read_resumption(
+    directory: Path, seconds: str | None, steps: str | None, problem: str | None = None
+) -> tuple[Request, Target]:
     """The request that a run began with, with another total budget if one is given; refuses what cannot go on."""
-    if not (directory / CONFIG).is_file():
+    if not os.path.lexists(directory / CONFIG):
         raise InputError(f"run: {str(directory)!r} holds no run to go on with: {CONFIG} is missing.")
-    request, target = read_request({"seconds": seconds, "steps": steps}, [], None, directory / CONFIG)
-    result = _result(directory)
+    given = {"seconds": seconds, "steps": steps, "problem": problem}
+    request, target = read_request(given, [], None, directory / CONFIG)
+    result = read_result(directory) or None
     march = kind_of({"problem": request.problem, "kind": target.kind or request.kind}, result or {}) == "evolution"
     if march and steps is not None:
         raise InputError("steps: a march goes on to its last time as it began; leave --steps out.")
@@ -35,11 +37,3 @@ def read_resumption(directory: Path, seconds: str | None, steps: str | None) -> 
         total = "--seconds" if march else "--steps or --seconds"
         raise InputError(f"{ended}; give a larger total {total} to go on.")
     return request, target
-
-
-def _result(directory: Path) -> dict[str, Any] | None:
-    try:
-        result = json.loads((directory / RESULT).read_text())
-        return result if {"stop_reason", "steps", "seconds"} <= result.keys() else None
-    except (OSError, ValueError, AttributeError):
-        return None

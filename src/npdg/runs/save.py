@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from npdg.errors import InputError
 from npdg.measures.empirical import Empirical
 from npdg.results.arrays import to_arrays
 from npdg.results.base import Result
 from npdg.runs.environment import environment
-from npdg.runs.files import add_columns, append_rows, plain, write_json, write_whole
+from npdg.runs.files import add_columns, append_rows, plain, write_json, write_npz, write_whole
 from npdg.runs.reading import ARRAYS, CONFIG, ENVIRONMENT, METRICS, RESULT, SAMPLES
 from npdg.runs.request import to_toml
+from npdg.runs.seals import seals
 from npdg.training.records import Report
 
 
@@ -79,10 +76,10 @@ def write_config(directory: Path, run: dict[str, Any], options: dict[str, Any], 
     write_whole(directory / CONFIG, to_toml({"run": run, "options": options, "settings": settings}))
 
 
-def write_result(directory: Path, result: Result) -> dict[str, Any]:
+def write_result(directory: Path, result: Result, *, brief: bool = False) -> dict[str, Any]:
     """The arrays of a result and its figures; returns the latter."""
     write_npz(directory / ARRAYS, to_arrays(result.arrays()))
-    figures = plain({**result.figures(), "run_dir": str(directory)})
+    figures = plain({**result.figures(brief=brief), "run_dir": str(directory), "seals": seals(directory)})
     write_json(directory / RESULT, figures)
     return figures
 
@@ -94,10 +91,3 @@ def write_samples(directory: Path, problem: Any) -> None:
     arrays = {side: measure.given for side, measure in measures.items() if isinstance(measure, Empirical)}
     if arrays:
         write_npz(directory / SAMPLES, arrays)
-
-
-def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Named arrays, whole or not at all."""
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    write_whole(path, content.getvalue())

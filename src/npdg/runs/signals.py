@@ -1,50 +1,86 @@
-"""How a run is asked to stop: SIGINT and SIGTERM end it after the present chunk; a second SIGINT leaves at once."""
+"""How a run is asked to stop: SIGINT, SIGTERM and SIGHUP end it after the present chunk, a second SIGINT at once.
+
+A compilation cannot be interrupted. A run that does not answer after some seconds of computing says its last words,
+which leave what is known in its directory, and is left.
+"""
 
 import os
+import select
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-REASONS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+REASONS = {
+    getattr(signal, name): reason
+    for name, reason in (("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "terminated"))
+    if hasattr(signal, name)
+}
 EXIT_CODES = {"interrupted": 130, "terminated": 143}
 SHOW_CURSOR = "\x1b[?25h"
-AT_ONCE = 0.2  # seconds in which two signals are one: `timeout` sends each twice
+AT_ONCE = 0.2  # Seconds in which two signals are one: `timeout` sends each twice.
+PATIENCE = 6.0  # Seconds of computing outside of a chunk, after which a run that was asked to stop is left.
+LOOP = str(Path("npdg", "training", "loop.py"))
 
 
 class Interrupt:
-    """Listens to both signals from its making on."""
+    """Listens to the signals from its making on."""
 
     def __init__(self) -> None:
         self.asked: str | None = None
+        self.last_words: Callable[[str], None] = lambda reason: None
         # Python's own handlers wait until a compilation or a chunk is over; the pipe is written to by the system.
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in REASONS:
-            signal.signal(number, self._note)
-        threading.Thread(target=self._watch, args=(reader,), daemon=True).start()
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means that SIGHUP is not to end it
+                signal.signal(number, self._note)
+        threading.Thread(target=self._watch, args=(reader, threading.get_ident()), daemon=True).start()
 
     def _note(self, number: int, frame: Any) -> None:
         self.asked = self.asked or REASONS[signal.Signals(number)]
 
-    def _watch(self, reader: int) -> None:
-        last = None
-        while received := os.read(reader, 64):
-            for number in [n for n in received if n in REASONS]:
+    def _watch(self, reader: int, main: int) -> None:
+        last, since = None, 0.0
+        while True:
+            ready, _, _ = select.select([reader], [], [], 0.1)
+            for number in [n for n in os.read(reader, 64) if n in REASONS] if ready else []:
                 self._note(number, None)
                 now = time.monotonic()
                 if number == signal.SIGINT and last is not None and now - last > AT_ONCE:
-                    _leave()
+                    _leave("interrupted")
+                since = time.process_time() if last is None else since
                 last = now
+            if self.asked is None or last is None:
+                continue
+            if _in_chunk(main):
+                since = time.process_time()
+            elif time.process_time() - since > PATIENCE:
+                try:
+                    self.last_words(self.asked)
+                finally:
+                    _leave(self.asked)
 
     def reason(self) -> str | None:
         """Why to stop, if asked to."""
         return self.asked
 
 
-def _leave() -> None:
+def _in_chunk(thread: int) -> bool:
+    """Whether a thread is within a chunk of training steps, which is to be finished."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_code.co_name == "_chunk" and frame.f_code.co_filename.endswith(LOOP):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _leave(reason: str) -> None:
     if sys.stderr.isatty():
         os.write(2, SHOW_CURSOR.encode())
-    os._exit(EXIT_CODES["interrupted"])
+    os._exit(EXIT_CODES[reason])

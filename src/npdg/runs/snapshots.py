@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -29,26 +30,29 @@ class Writer:
     facts: dict[str, Any]
     written: float | None = None
     pending: Callable[[], None] | None = field(default=None, repr=False)
+    latest: Progress | None = field(default=None, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def offer(self, seconds: float, write: Callable[[], None]) -> None:
-        """A state after so many training seconds."""
-        self.pending = write
-        if self.written is None or seconds - self.written >= self.every:
+    def offer(self, progress: Progress, write: Callable[[], None]) -> None:
+        """The state of a run as it is now."""
+        self.pending, self.latest = write, progress
+        if self.written is None or progress.seconds - self.written >= self.every:
             self.flush()
-            self.written = seconds
+            self.written = progress.seconds
 
     def flush(self) -> None:
         """Write what was offered last, unless it is written already."""
-        if self.pending is not None:
-            self.pending()
-            self.pending = None
+        with self.lock:  # a run that is left writes from another thread
+            if self.pending is not None:
+                self.pending()
+                self.pending = None
 
 
 def keep(writer: Writer, past: Checkpoint | None, history: list[Record]) -> Checkpoints:
     """The checkpoints of a run, which goes on from `past` if there is one."""
 
     def between(progress: Progress) -> None:
-        writer.offer(progress.seconds, lambda: _write(writer, progress))
+        writer.offer(progress, lambda: _write(writer, progress))
 
     def trained(progress: Progress) -> None:
         between(progress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from npdg.errors import InputError
+from npdg.runs.files import write_npz
+from npdg.runs.untrusted import damaged, read_arrays
 
 if TYPE_CHECKING:
     from npdg.geometry.domain import Domain
@@ -76,22 +76,21 @@ class Slices:
         arrays |= {f"x{k}": values for k, values in enumerate(self.coordinates)}
         arrays |= {"times": self.times} if self.times is not None else {}
         arrays |= {"exact": self.exact} if self.exact is not None else {}
-        np.savez_compressed(path, allow_pickle=False, **arrays)
+        write_npz(path, arrays, compressed=True)
 
 
 def read_slices(path: Path) -> Slices:
     """Slices from their file, or an `InputError` if it is damaged."""
+    arrays = {name: np.asarray(array, dtype=float) for name, array in read_arrays(path).items()}
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name], dtype=float) for name in file.files}
         axes = tuple(int(k) for k in arrays["axes"])
         coordinates = tuple(arrays[f"x{k}"] for k in range(len(axes)))
         times, u, exact = arrays.get("times"), arrays["u"], arrays.get("exact")
         shape = (() if times is None else (len(times),)) + tuple(len(values) for values in coordinates)
         if u.shape != shape or (exact is not None and exact.shape != shape) or len(axes) not in (1, 2):
             raise ValueError("its arrays do not fit together")
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zipfile.LargeZipFile) as error:
-        raise InputError(f"run: {path} is damaged: {error}.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(path, error) from None
     return Slices(axes, coordinates, times, u, exact)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import zipfile
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +13,14 @@ import numpy as np
 
 from npdg.errors import InputError
 from npdg.runs.export.grids import BATCH, in_batches, inside
+from npdg.runs.files import LARGEST_TABLE, read_text, write_new
+from npdg.runs.untrusted import read_array, read_arrays
 
 if TYPE_CHECKING:
     from npdg.results.base import Result
 
 READERS = (".npy", ".npz", ".csv")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf(inity)?)", re.IGNORECASE | re.ASCII)
 
 
 def read_points(path: Path, dim: int | None, key: str = "points") -> np.ndarray:
@@ -33,7 +36,7 @@ def read_points(path: Path, dim: int | None, key: str = "points") -> np.ndarray:
         points = _csv(path, key) if path.suffix.lower() == ".csv" else _arrays(path, key)
     except InputError:
         raise
-    except (ValueError, EOFError, zipfile.BadZipFile, KeyError, csv.Error) as error:
+    except csv.Error as error:
         raise InputError(f"{key}: {str(path)!r} cannot be read: {' '.join(str(error).split())}.") from None
     if not (np.issubdtype(points.dtype, np.floating) or np.issubdtype(points.dtype, np.integer)):
         raise InputError(f"{key}: {str(path)!r} holds {points.dtype}; give real numbers.")
@@ -51,21 +54,21 @@ def read_points(path: Path, dim: int | None, key: str = "points") -> np.ndarray:
 
 
 def _arrays(path: Path, key: str) -> np.ndarray:
-    found = np.load(path, allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        return found
-    with found:
-        if "points" not in found.files and len(found.files) != 1:
-            held = ", ".join(found.files) or "nothing"
-            raise InputError(f"{key}: {str(path)!r} holds {held}; give one array, or call it points.")
-        return found["points" if "points" in found.files else found.files[0]]
+    if path.suffix.lower() == ".npy":
+        return read_array(path, key=key, follow=True)
+    found = read_arrays(path, key=key, follow=True)
+    if "points" not in found and len(found) != 1:
+        held = ", ".join(found) or "nothing"
+        raise InputError(f"{key}: {str(path)!r} holds {held}; give one array, or call it points.")
+    return found.get("points", next(iter(found.values())))
 
 
 def _csv(path: Path, key: str) -> np.ndarray:
     """Rows of numbers, under a line of names or not."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = {number: row for number, row in enumerate(csv.reader(file), start=1) if row}
-    if lines and not _numeric(lines[first := min(lines)]):
+    text = read_text(path, LARGEST_TABLE, key=key, follow=True).removeprefix("\ufeff")
+    lines = {number: row for number, row in enumerate(csv.reader(io.StringIO(text)), start=1) if row}
+    first = min(lines, default=0)
+    if lines and not any(NUMBER.fullmatch(cell.strip()) for cell in lines[first]):
         del lines[first]
     columns = len(next(iter(lines.values()), []))
     for number, row in lines.items():
@@ -75,10 +78,7 @@ def _csv(path: Path, key: str) -> np.ndarray:
 
 
 def _numeric(row: list[str]) -> bool:
-    try:
-        return bool([float(cell) for cell in row])
-    except ValueError:
-        return False
+    return all(NUMBER.fullmatch(cell.strip()) for cell in row)
 
 
 def values_at(result: Result, points: np.ndarray, time: float | None, gradient: bool) -> tuple[np.ndarray, list[str]]:
@@ -105,11 +105,12 @@ def check_output(path: Path | None) -> None:
 
 def write_values(path: Path, values: np.ndarray, names: Sequence[str]) -> None:
     """Write values to a new .npy or .csv file, the latter with a line of names."""
-    with path.open("xb") as file:
-        if path.suffix.lower() == ".npy":
-            np.save(file, values, allow_pickle=False)
-        else:
-            file.write(to_csv(values, names).encode())
+    content = io.BytesIO()
+    if path.suffix.lower() == ".npy":
+        np.save(content, values, allow_pickle=False)
+    else:
+        content.write(to_csv(values, names).encode())
+    write_new(path, content.getvalue())
 
 
 def to_csv(values: np.ndarray, names: Sequence[str]) -> str:

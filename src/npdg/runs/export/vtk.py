@@ -14,6 +14,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from npdg.runs.files import write_new
+
 
 def write_image(path: Path, coordinates: Sequence[np.ndarray], fields: Mapping[str, np.ndarray]) -> None:
     """A new file with fields on the grid of the coordinates (evenly spaced, at most three), scalars or vectors.
@@ -34,14 +36,14 @@ def write_image(path: Path, coordinates: Sequence[np.ndarray], fields: Mapping[s
         f'<Piece Extent="{extent}">\n<PointData Scalars={quoteattr(next(iter(fields)))}>\n{arrays}</PointData>\n'
         "</Piece>\n</ImageData>\n</VTKFile>\n"
     )
-    _write_new(path, text)
+    write_new(path, text)
 
 
 def write_series(path: Path, files: Mapping[float, str]) -> None:
     """A new .pvd file: which file is of which time."""
     rows = "".join(f'<DataSet timestep="{time!r}" part="0" file={quoteattr(name)}/>\n' for time, name in files.items())
     head = '<?xml version="1.0"?>\n<VTKFile type="Collection" version="0.1">\n'
-    _write_new(path, f"{head}<Collection>\n{rows}</Collection>\n</VTKFile>\n")
+    write_new(path, f"{head}<Collection>\n{rows}</Collection>\n</VTKFile>\n")
 
 
 def _array(name: str, values: np.ndarray, rank: int) -> str:
@@ -55,8 +57,3 @@ def _array(name: str, values: np.ndarray, rank: int) -> str:
     data = np.transpose(values, order).tobytes()
     encoded = base64.b64encode(struct.pack("<Q", len(data)) + data).decode()
     return f'<DataArray type="Float64" Name={quoteattr(name)}{components} format="binary">{encoded}</DataArray>\n'
-
-
-def _write_new(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)

@@ -11,6 +11,7 @@ import numpy as np
 from npdg.errors import InputError
 from npdg.runs.export.grids import Grid, in_batches, inside, slice_grid
 from npdg.runs.export.vtk import write_image, write_series
+from npdg.runs.files import new_whole_directory, write_npz
 
 if TYPE_CHECKING:
     from npdg.geometry.domain import Domain
@@ -43,11 +44,14 @@ def export(
     grid = slice_grid(domain, chosen, points or DEFAULT_POINTS[len(chosen)])
     if np.prod(grid.shape, dtype=float) > MOST_POINTS:
         raise InputError(f"points: {points} along {len(chosen)} axes are over {MOST_POINTS:.0e} in all; give fewer.")
-    try:
-        directory.mkdir(parents=True)
-    except FileExistsError:
-        raise InputError(f"out: {str(directory)!r} exists already and is never overwritten; give --out DIR.") from None
-    written = []
+    with new_whole_directory(directory) as place:
+        names = _written(place, grid, result, domain, kinds)
+    return [directory / name for name in names]
+
+
+def _written(directory: Path, grid: Grid, result: Result, domain: Domain, kinds: Sequence[str]) -> list[str]:
+    """Names of the files that are written for every kept time."""
+    moments, written = result.moments(), []
     for moment in moments:
         fields = _fields(grid, result, domain, moment)
         if "npz" in kinds:
@@ -59,7 +63,7 @@ def export(
     if "vtk" in kinds and moments[0].time is not None:
         written.append(directory / "slice.pvd")
         write_series(written[-1], {m.time: f"{m.name}.vti" for m in moments if m.time is not None})
-    return written
+    return [path.name for path in written]
 
 
 def _fields(grid: Grid, result: Result, domain: Domain, moment: Moment) -> dict[str, np.ndarray]:
@@ -89,5 +93,4 @@ def _for_vtk(fields: dict[str, np.ndarray], grid: Grid) -> dict[str, np.ndarray]
 def _write_npz(path: Path, grid: Grid, fields: dict[str, np.ndarray], time: float | None) -> None:
     points = grid.points().reshape(*grid.shape, -1)
     extra = {} if time is None else {"time": np.array(time)}
-    with path.open("xb") as file:
-        np.savez_compressed(file, allow_pickle=False, points=points, axes=np.array(grid.axes), **fields, **extra)
+    write_npz(path, {"points": points, "axes": np.array(grid.axes), **fields, **extra}, compressed=True)

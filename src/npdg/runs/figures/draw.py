@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 from npdg.results.base import Result
 from npdg.runs.figures import solution, trajectory, transport
 from npdg.runs.figures.history import history_figure
+from npdg.runs.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,15 @@ BY_KIND = {
 def finish(figure: Figure, path: str | Path | None) -> Figure:
     """Write a figure if a path is given, and hand it back."""
     if path is not None:
-        figure.savefig(path, dpi=120)
+        write_figure(figure, Path(path))
     return figure
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """A picture, whole or not at all; of the kind that its name ends with."""
+    content = io.BytesIO()
+    figure.savefig(content, dpi=120, format=path.suffix[1:] or "png")
+    write_whole(path, content.getvalue())
 
 
 def plot(result: Result, path: str | Path | None = None, **how: Any) -> Figure:
