@@ -39,7 +39,7 @@ def test_wan_is_the_ratio_of_table_2():
     u, phi = fields["u"], fields["phi"]
     weak = jax.jit(lambda p: jnp.vdot(pde.flux(u, p), grad(phi)(p)) + (u(p) ** 3 - pde.source(p)) * phi(p))
     pairing = np.mean([float(weak(p)) for p in x])
-    norm = np.mean([float(value) ** 2 for value in map(jax.jit(phi), x)])
+    norm = np.mean([float(value) ** 2 for value in map(jax.jit(lambda p: phi(p)), x)])
     boundary = np.mean([float(value) ** 2 for value in map(jax.jit(lambda p: u(p) - EXACT(p)), y)])
     expected = np.log(pairing**2) - np.log(norm) + lam * boundary
     np.testing.assert_allclose(jax.jit(lambda s: saddle.value(fields, s, "u"))(samples), expected, rtol=1e-12)

@@ -37,7 +37,8 @@ class Interrupt:
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in REASONS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means that SIGHUP is not to end it
+            ignored = signal.getsignal(number) is signal.SIG_IGN
+            if not (ignored and number.name == "SIGHUP"):  # which nohup asks to ignore
                 signal.signal(number, self._note)
         threading.Thread(target=self._watch, args=(reader, threading.get_ident()), daemon=True).start()
 
