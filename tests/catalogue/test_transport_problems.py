@@ -173,6 +173,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_two_files_of_samples(files, capsys):
     run = files / "run"
     arguments = ["transport", str(files / "a.npy"), str(files / "b.csv"), "--steps", "3", "--out", str(run), "--json"]

@@ -232,7 +232,10 @@ def test_ctrl_c_keeps_the_run(tmp_path):
     while not (tmp_path / "o" / "metrics.csv").exists() and time.time() < deadline:
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=120) == 130
+    try:
+        assert process.wait(timeout=120) == 130
+    finally:
+        process.kill()
     assert json.loads((tmp_path / "o" / "result.json").read_text())["stop_reason"] == "interrupted"
 
 

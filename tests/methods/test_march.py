@@ -119,7 +119,8 @@ def test_heat_is_first_order_in_time():
     np.testing.assert_allclose(errors, expected, rtol=0.05)
 
 
-@pytest.mark.parametrize("steps", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [2, 4])
 def test_heat_by_deep_ritz_has_the_error_of_implicit_euler(steps):
     """The energy of every step is minimised; what is left is the error of the step, which halves with h."""
     many = {"steps": 200, "patience": 200, "tau_u": 5e-3, "rate_decay": 0.02}

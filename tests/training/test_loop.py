@@ -130,7 +130,7 @@ def test_step_is_the_papers_algorithm_written_by_hand(pairing, norm):
     assert int(new.step) == 1
 
 
-@pytest.mark.parametrize("seconds", CHUNKS)
+@pytest.mark.parametrize("seconds", [pytest.param(CHUNKS[0], marks=pytest.mark.slow), CHUNKS[1]])
 def test_result_does_not_depend_on_how_the_steps_are_chunked(seconds):
     recipe = tiny()
     progress = run(recipe, clock=ticking(seconds), steps=7)
