@@ -221,13 +221,15 @@ def test_a_directory_is_there_when_it_is_complete(tmp_path):
 
 def test_what_was_named_is_trusted_and_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    assert not trust.trusted("a" * 64)
-    trust.trust("a" * 64)
-    assert trust.trusted("a" * 64)
-    assert not trust.trusted("b" * 64)
+    mine, other = tmp_path / "mine.py", tmp_path / "other.py"
+    assert not trust.trusted(mine, "a" * 64)
+    trust.trust(mine, "a" * 64)
+    assert trust.trusted(mine, "a" * 64)
+    assert not trust.trusted(mine, "b" * 64)
+    assert not trust.trusted(other, "a" * 64)
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")  # where nothing can be written
-    trust.trust("b" * 64)
-    assert not trust.trusted("b" * 64)
+    trust.trust(mine, "b" * 64)
+    assert not trust.trusted(mine, "b" * 64)
 
 
 def test_json_is_what_was_written(tmp_path):

@@ -81,9 +81,14 @@ def test_a_configuration_alone_runs_no_python_file_unless_it_was_named_before_an
     signed = f"[run]\nproblem = '{mine}:pde'\nsha256 = '{digest(mine)}'\n"
     with pytest.raises(InputError, match="if you trust it, give it on the command line"):
         read(tmp_path, signed)  # the digest comes from the same hand as the file
-    trust(digest(mine))
+    trust(mine, digest(mine))
     assert read(tmp_path, signed)[1].file == (mine, "pde")
     assert read(tmp_path, "[run]\nsteps = 3\n", problem=f"{mine}:pde")[1].file == (mine, "pde")
+    copy = tmp_path / "mailed" / "mine.py"  # whose directory may have a module that it imports
+    copy.parent.mkdir()
+    copy.write_bytes(mine.read_bytes())
+    with pytest.raises(InputError, match="if you trust it"):
+        read(tmp_path, signed.replace(str(mine), str(copy)))
     mine.write_text("raise SystemExit('another ran')")
     with pytest.raises(InputError, match="has changed"):
         read(tmp_path, signed)

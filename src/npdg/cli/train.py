@@ -153,7 +153,7 @@ def _surroundings(as_json: bool, track: list[str]) -> Any:
 
     interrupt = Interrupt()
 
-    def on_leaving(last_words: Callable[[str], None]) -> None:
+    def on_leaving(last_words: Callable[[str], object]) -> None:
         interrupt.last_words = last_words
 
     return execute.Surroundings(console(stderr=as_json), interrupt.reason, track, on_leaving)

@@ -1,5 +1,6 @@
 """What all methods for equations share."""
 
+import abc
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -34,9 +35,9 @@ class EquationMethod(Method):
     reports_residual: ClassVar[bool] = True
     weak_form: ClassVar[bool] = False  # whether it integrates the weak form, which asks for uniform points
 
+    @abc.abstractmethod
     def defaults(self, dim: int) -> list[dict[str, Any]]:
         """The preset `default`, as flat settings; where there are several, a short trial decides."""
-        raise NotImplementedError
 
     def marching(self, dim: int) -> dict[str, Any]:
         """The same for the steps of a march."""

@@ -1,5 +1,6 @@
 """The natural primal-dual hybrid gradient method, and the same saddle with first-order rules."""
 
+import abc
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -31,9 +32,9 @@ class NetworkDuals(EquationMethod):
 
     duals: ClassVar[tuple[str, ...]] = ("network",)
 
+    @abc.abstractmethod
     def rule(self, tau: float, settings: Settings) -> Rule:
         """How a player moves."""
-        raise NotImplementedError
 
     def recipe(self, problem: Any, settings: Settings) -> Recipe:
         """The saddle of u, φ and ψ; where a given flux is natural, of u and a φ that is free on the boundary."""

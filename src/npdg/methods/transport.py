@@ -1,5 +1,6 @@
 """Methods for optimal transport: the saddle of a map and a potential, with a rule for each."""
 
+import abc
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -39,9 +40,9 @@ class TransportMethod(Method):
             raise InputError("network: a network of your own is not allowed for transport; set width and depth.")
         super().__init__(preset=preset, **settings)
 
+    @abc.abstractmethod
     def rules(self, problem: Any, settings: TransportSettings) -> dict[str, Rule]:
         """How T and φ move."""
-        raise NotImplementedError
 
     def candidates(self, problem: Any) -> Sequence[TransportSettings]:
         preset = self.paper_settings(problem) if self.preset == "paper" else self.defaults

@@ -16,7 +16,7 @@ from npdg.runs.checkpoint import Checkpoint, Folder
 from npdg.runs.environment import COMPARED, environment
 from npdg.runs.files import keep_rows, read_rows, write_json, write_whole
 from npdg.runs.reading import ARRAYS, CONFIG, ENVIRONMENT, METRICS, RESULT
-from npdg.runs.request import Request, Target, digest, to_toml
+from npdg.runs.request import Request, Target, code_digest, digest, to_toml
 from npdg.runs.snapshots import FOLDER, Writer, keep
 from npdg.runs.trust import trust
 from npdg.runs.untrusted import read_json
@@ -87,7 +87,7 @@ class RunDirectory:
     def trust_file(self) -> None:
         """Remember that the user's file was named at the terminal, or had been before: it may be run again."""
         if self.target.file is not None:
-            trust(str(self._sha256()))
+            trust(self.target.file[0], str(self._sha256()))
 
     def write_config(self, settings: Any) -> None:
         """config.toml, from which `npdg solve --config` repeats the run; without settings, while they are undecided."""
@@ -156,9 +156,9 @@ class RunDirectory:
         return {**self.identity, "preset": self.request.preset, **self.plan.settings.flat()}
 
     def _sha256(self) -> str | None:
-        if not self.target.files:
-            return None
-        return digest(*self.target.files, *(self.target.files[0].parent / name for name in self._imports()))
+        if self.target.file is not None:
+            return code_digest(self.target.file[0], self._imports())
+        return digest(*self.target.files) if self.target.files else None
 
     def _imports(self) -> list[str]:
         """What the user's file imports from its own directory."""

@@ -40,7 +40,7 @@ class Surroundings:
     console: Console
     should_stop: Callable[[], str | None]
     track: Sequence[str] = ()
-    on_leaving: Callable[[Callable[[str], None]], None] = lambda last_words: None
+    on_leaving: Callable[[Callable[[str], object]], None] = lambda last_words: None
 
     def note(self, sentence: str) -> None:
         """A line for the person at the terminal."""
@@ -118,6 +118,7 @@ def _carry_out(directory: RunDirectory, around: Surroundings) -> Finished:
     asked = result.stop_reason in EXIT_CODES  # its checkpoint is written; who asked it to stop does not wait for more
     if asked:
         _say_how_to_go_on(around, path, result.stop_reason)
+    around.on_leaving(lambda reason: write_result(path, result, brief=True))  # it is solved, if not measured
     figures = write_result(path, result, brief=asked)
     around.on_leaving(lambda reason: None)
     finalise.finalise(path, result, brief=asked)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -159,13 +160,13 @@ def check_file(request: Request) -> None:
     does not run one.
     """
     path = Path(request.problem.rpartition(":")[0])
-    if request.sha256 is None or not trusted(request.sha256):
+    if request.sha256 is None or not trusted(path, request.sha256):
         raise InputError(
             f"problem: {request.problem!r} is Python code, which a configuration alone does not run; if you trust it, "
             f"give it on the command line too: npdg solve {request.problem} --config FILE, or npdg resume RUN "
             f"--problem {request.problem}."
         )
-    if digest(path, *(path.parent / name for name in request.imports)) != request.sha256:
+    if code_digest(path, request.imports) != request.sha256:
         raise InputError(
             f"problem: {str(path)!r} or a file that it imports has changed since this configuration was written; "
             f"restore it, or start anew with npdg solve {request.problem}."
@@ -184,6 +185,14 @@ def check_samples(paths: tuple[Path, Path], sha256: str) -> None:
             f"problem: {names} has changed since this configuration was written; restore it, or start anew with "
             "npdg transport."
         )
+
+
+def code_digest(path: Path, imports: Sequence[str]) -> str:
+    """The SHA-256 of a user's file, or of a list of it and of what it imports from its directory, by their names."""
+    if not imports:
+        return digest(path)
+    listed = [f"{name} {digest(path.parent / name)}" for name in sorted(imports)]
+    return hashlib.sha256("\n".join([digest(path), *listed]).encode()).hexdigest()
 
 
 def digest(*paths: Path) -> str:

@@ -31,7 +31,7 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.asked: str | None = None
-        self.last_words: Callable[[str], None] = lambda reason: None
+        self.last_words: Callable[[str], object] = lambda reason: None
         # Python's own handlers wait until a compilation or a chunk is over; the pipe is written to by the system.
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
