@@ -11,6 +11,7 @@ from small_transport import FLAGS, SMALL
 
 import npdg
 from npdg.cli.app import _guarded, app
+from npdg.errors import InputError
 from npdg.methods.monge import start_fields, units_of
 from npdg.methods.registry import make_method
 from npdg.problem.units import Moved, Units
@@ -143,3 +144,24 @@ def test_a_comparison_in_which_no_method_can_play_is_refused(tmp_path, capsys):
     assert command(*words) == 2
     assert capsys.readouterr().err.startswith("npdg: activation: 'prelu'")
     assert not (tmp_path / "never").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: x * 1e300, "above 1e.100"),
+        (lambda x: x * 1e150, "above 1e.100"),
+        (lambda x: x * 1e-300, "spread is .*e-300"),
+        (lambda x: x + 1e12, "subtract its mean"),
+    ],
+)
+def test_samples_of_which_no_digits_would_be_left_are_refused(change, said):
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.raises(InputError, match=said):
+        npdg.Transport(change(x), x)
+
+
+def test_samples_are_scored_in_double_precision_far_from_zero():
+    x, y = np.random.default_rng(0).normal(size=(2, 500, 2))
+    near, far = (MapScorer(npdg.Transport(x + c, y + c), 500, 1, densities=0).floors for c in (0.0, 1e9))
+    assert far["sliced_w2_floor"] == pytest.approx(near["sliced_w2_floor"], rel=1e-5)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from npdg.errors import InputError
-from npdg.runs import checkpoint, files, lock
+from npdg.runs import checkpoint, lock, tables
 from npdg.runs.checkpoint import MAGIC, Damaged, Folder, pack, unpack
 
 ARRAYS = {
@@ -158,21 +158,24 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(room, tmp_path, 
 
 def test_a_row_that_does_not_fit_leaves_a_valid_table(tmp_path, full_disk):
     table = tmp_path / "metrics.csv"
-    files.append_rows(table, ["step", "error"], [{"step": 1, "error": 0.5}])
+    tables.append_rows(table, COLUMNS, [{"step": 1, "seconds": 0, "error": 0.5}])
     full_disk(3)
     with pytest.raises(OSError, match=r"metrics\.csv"):
-        files.append_rows(table, ["step", "error"], [{"step": 2, "error": 0.25}])
-    assert table.read_text() == "step,error\n1,0.5\n"
+        tables.append_rows(table, COLUMNS, [{"step": 2, "seconds": 0, "error": 0.25}])
+    assert table.read_text() == "step,seconds,error\n1,0,0.5\n"
+
+
+COLUMNS = ["step", "seconds", "error"]
 
 
 def test_rows_after_a_checkpoint_are_dropped_and_a_torn_line_is_too(tmp_path):
     table = tmp_path / "metrics.csv"
     for step in (1, 2, 3):
-        files.append_rows(table, ["step", "error"], [{"step": step, "error": 1 / step, "other": 0}])
+        tables.append_rows(table, COLUMNS, [{"step": step, "seconds": 0, "error": 1 / step, "other": 0}])
     with table.open("a") as file:
-        file.write("4,0.2")
-    files.keep_rows(table, lambda row: int(row["step"]) <= 2)
-    assert table.read_text() == "step,error\n1,1.0\n2,0.5\n"
+        file.write("4,0,0.2")
+    tables.keep_rows(table, lambda row: int(row["step"]) <= 2)
+    assert table.read_text() == "step,seconds,error\n1,0,1.0\n2,0,0.5\n"
 
 
 def test_a_lock_is_for_one_and_is_free_again(tmp_path):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from npdg.errors import InputError
 from npdg.runs import files, lock, trust
-from npdg.runs.files import append_rows, new_whole_directory, read_bytes, read_rows, write_new, write_whole
+from npdg.runs.files import new_whole_directory, read_bytes, write_new, write_whole
+from npdg.runs.tables import append_rows, read_metrics
 from npdg.runs.untrusted import read_array, read_arrays, read_json, read_toml
 
 
@@ -125,12 +126,18 @@ def test_longer_files_than_there_may_be_are_refused(tmp_path):
         read_bytes(tmp_path / "long", 100)
 
 
-def test_a_torn_last_line_is_left_out_and_a_torn_line_before_it_is_named(tmp_path):
-    (tmp_path / "m.csv").write_text("step,a\n1,2\n2,")
-    assert read_rows(tmp_path / "m.csv") == (["step", "a"], [{"step": "1", "a": "2"}])
-    (tmp_path / "m.csv").write_text("step,a\n1\n2,3\n")
-    with pytest.raises(InputError, match="line 2 has not 2 entries"):
-        read_rows(tmp_path / "m.csv")
+def test_a_torn_last_line_is_left_out_and_damaged_lines_are_too_with_a_warning(tmp_path):
+    (tmp_path / "m.csv").write_text("step,seconds\n1,2\n2,")
+    assert read_metrics(tmp_path / "m.csv") == (["step", "seconds"], [{"step": "1", "seconds": "2"}])
+    (tmp_path / "m.csv").write_text("step,seconds\n1\n2,3\n\0\0\0\0\nx,1\n3,O.1\n")
+    with pytest.warns(UserWarning, match="4 of its 5 lines"):
+        assert read_metrics(tmp_path / "m.csv")[1] == [{"step": "2", "seconds": "3"}]
+    (tmp_path / "m.csv").write_text("stfp,seconds\n1,2\n")
+    with pytest.warns(UserWarning, match="1 of its 1 lines"):
+        assert read_metrics(tmp_path / "m.csv") == ([], [])
+    (tmp_path / "m.csv").write_bytes(b"step,seconds\n\xff\xfe,2\n")
+    with pytest.warns(UserWarning, match="history is left out"):
+        assert read_metrics(tmp_path / "m.csv") == ([], [])
 
 
 @pytest.mark.parametrize("text", ["[" * 10_000, '{"a":' * 10_000, "1" * 5000, "[1]", "{", '{"a": tru}', "\x00"])

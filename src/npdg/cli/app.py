@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from npdg.cli.common import Assignments, Dim, Json, Method, Out, Preset, Problem
 from npdg.errors import InputError
 from npdg.runs.crash import record_crash
 from npdg.runs.signals import EXIT_CODES, Interrupt
-from npdg.runs.terminal import answer, complain
+from npdg.runs.terminal import answer, complain, open_missing_streams
 from npdg.runs.terminal import console as new_console
 
 MISTAKE, INPUT, FILES = 1, 2, 4
@@ -176,6 +177,8 @@ results.add_to(app)
 
 def main() -> None:
     """Run the command line; every foreseen mistake is one line on standard error and an exit code."""
+    open_missing_streams()
+    warnings.showwarning = lambda message, *_, **__: complain(f"warning: {message}")
     sys.exit(_guarded(lambda: app(standalone_mode=False)))
 
 

@@ -33,14 +33,20 @@ class Empirical:
         self.given = points.astype(float)
         self.points = np.random.default_rng(0).permutation(self.given)
         self.dim = points.shape[1]
-        self.mean = self.points.mean(axis=0)
-        self.covariance = np.atleast_2d(np.cov(self.points, rowvar=False))
+        with np.errstate(over="ignore", invalid="ignore"):  # a problem refuses what is not finite
+            self.mean = self.points.mean(axis=0)
+            self.covariance = np.atleast_2d(np.cov(self.points, rowvar=False))
 
     def sample(self, key: Array, n: int) -> Points:
-        points = jnp.asarray(self.points)
-        if n >= len(self.points):
-            return Points(points)
-        return Points(points[jax.random.choice(key, len(self.points), (n,), replace=False)])
+        return Points(jnp.asarray(self.points)[self._drawn(key, n)])
+
+    def exactly(self, key: Array, n: int) -> np.ndarray:
+        """The same points in double precision."""
+        return self.points[np.asarray(self._drawn(key, n))]
+
+    def _drawn(self, key: Array, n: int) -> Array:
+        count = len(self.points)
+        return jnp.arange(count) if n >= count else jax.random.choice(key, count, (n,), replace=False)
 
     def log_density(self, x: Array) -> None:
         return None

@@ -12,6 +12,8 @@ from npdg.measures.points import Distribution
 from npdg.problem.base import Origin
 
 Map = Callable[[np.ndarray], np.ndarray]
+LARGEST = 1e100  # Numbers beyond this have squares that overflow in sums of products.
+FARTHEST = 1e10  # Spreads between a measure and zero that leave six digits of a point.
 KnownMap = Callable[[int], tuple[np.ndarray, np.ndarray]]  # how many: points of the source and where they are carried
 
 
@@ -82,6 +84,25 @@ def _at_samples(source: Distribution, true_map: Map) -> KnownMap:
 
 
 def _measure(name: str, given: Any) -> Distribution:
-    if hasattr(given, "sample") and hasattr(given, "covariance"):
-        return given
-    return Empirical(given, name)
+    known = hasattr(given, "sample") and hasattr(given, "covariance")
+    measure = given if known else Empirical(given, name)
+    _check_size(name, measure)
+    return measure
+
+
+def _check_size(name: str, measure: Distribution) -> None:
+    """Refuse numbers whose squares, or whose differences, double precision does not hold."""
+    mean, covariance = np.asarray(measure.mean), np.asarray(measure.covariance)
+    distance = float(np.max(np.abs(mean)))
+    if not (np.all(np.isfinite(covariance)) and np.trace(covariance) < LARGEST**2 and distance < LARGEST):
+        raise InputError(f"{name}: its numbers are above {LARGEST:.0e}; measure them in a larger unit.")
+    spread = float(np.sqrt(np.max(np.diag(covariance))))
+    if spread == 0 and isinstance(measure, Empirical):  # of points that are equal, or of squares that vanish
+        spread = float(np.max(np.ptp(measure.points, axis=0)))
+    if 0 < spread < 1 / LARGEST:
+        raise InputError(f"{name}: its spread is {spread:.0e}; measure it in a smaller unit.")
+    if 0 < spread < distance / FARTHEST:
+        raise InputError(
+            f"{name}: its mean is {distance / spread:.0e} times farther from zero than it is wide, which leaves few "
+            "digits of what is moved; subtract its mean."
+        )

@@ -31,7 +31,7 @@ class MapScorer:
         self._equation: Callable[..., Any] | None = None
         first, second, third = jax.random.split(jax.random.key(seed), 3)
         x, y, z = (
-            np.asarray(measure.sample(key, n).x)
+            measure.exactly(key, n) if isinstance(measure, Empirical) else np.asarray(measure.sample(key, n).x)
             for measure, key in ((pair.source, first), (pair.target, second), (pair.target, third))
         )
         if isinstance(pair.target, Empirical):  # two draws would have points in common: the floor is that of its halves

@@ -18,6 +18,8 @@ from npdg.runs.files import LARGEST_ARRAYS, read_bytes, real_directory, write_wh
 
 MAGIC = b"npdg checkpoint 1\n"
 DTYPES = ("bool", "int32", "int64", "uint32", "float32", "float64")
+SPENT = ("seconds", "compile_seconds", "rollbacks")
+LONGEST = 1e10  # Seconds that a run can have spent.
 LATEST = 2  # checkpoints that are kept beside the best
 
 
@@ -82,10 +84,14 @@ def read(path: Path) -> Checkpoint:
     """One checkpoint, or `Damaged`."""
     checkpoint = Checkpoint(path, *unpack(read_bytes(path, LARGEST_ARRAYS)))
     number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    facts = {key: checkpoint.facts.get(key, 0) for key in ("seconds", "compile_seconds", "rollbacks")}
+    facts = {key: checkpoint.facts.get(key, 0) for key in SPENT}
     facts |= {"step": checkpoint.facts.get("step"), "merit": checkpoint.facts.get("merit") or 0}
     tables = (checkpoint.facts.get(key, {}) for key in ("run", "settings"))
-    if not all(map(number, facts.values())) or not all(isinstance(table, dict) for table in tables):
+    if (
+        not all(map(number, facts.values()))
+        or not all(0 <= facts[key] <= LONGEST for key in SPENT)
+        or not all(isinstance(table, dict) for table in tables)
+    ):
         raise Damaged("its facts are not those of a run")
     return checkpoint
 

@@ -14,10 +14,11 @@ from npdg.errors import InputError
 from npdg.methods.base import Plan
 from npdg.runs.checkpoint import Checkpoint, Folder
 from npdg.runs.environment import COMPARED, environment
-from npdg.runs.files import keep_rows, read_rows, write_json, write_whole
+from npdg.runs.files import write_json, write_whole
 from npdg.runs.reading import ARRAYS, CONFIG, ENVIRONMENT, METRICS, RESULT
 from npdg.runs.request import Request, Target, code_digest, digest, to_toml
 from npdg.runs.snapshots import FOLDER, Writer, keep
+from npdg.runs.tables import keep_rows, read_metrics
 from npdg.runs.trust import trust
 from npdg.runs.untrusted import read_json
 from npdg.training.progress import Checkpoints
@@ -147,7 +148,7 @@ class RunDirectory:
 
     def checkpoints(self, writer: Writer) -> Checkpoints:
         """Where the states of the run go, and the one to go on from."""
-        rows = read_rows(self.path / METRICS)[1] if self.past is not None else []
+        rows = read_metrics(self.path / METRICS)[1] if self.past is not None else []
         history = [Record.from_row(row) for row in rows if "step" in row]
         return keep(writer, self.past, self.plan.method.told_apart(history, self.plan.settings))
 

@@ -4,7 +4,6 @@ A run directory may come from anybody. What is in it is read without following l
 device; what is written is complete under a random name before it takes its own.
 """
 
-import csv
 import errno
 import io
 import json
@@ -13,7 +12,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 from npdg.errors import InputError
 
 LARGEST_TEXT = 2**23  # Bytes that a configuration, JSON or a picture may have.
-LARGEST_TABLE = 2**26  # Bytes that a table of CSV may have.
+LARGEST_TABLE = 2**26  # Bytes that a table may have.
 LARGEST_ARRAYS = 2**33  # Bytes that a file of arrays may have.
 CLOSED_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -115,7 +114,7 @@ def _written(path: Path, data: bytes | str, take_name: Callable[[Path, Path], No
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | CLOSED_ON_EXEC | NO_LINK, 0o644)
         try:
-            _write_all(handle, content)
+            write_all(handle, content)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -135,11 +134,16 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
 
 def write_npz(path: Path, arrays: Mapping[str, Any], *, compressed: bool = False) -> None:
     """Named arrays, whole or not at all."""
+    write_whole(path, packed(arrays, compressed=compressed))
+
+
+def packed(arrays: Mapping[str, Any], *, compressed: bool = False) -> bytes:
+    """The content of an .npz file."""
     import numpy as np  # which commands that only list something do not wait for
 
     content = io.BytesIO()
     (np.savez_compressed if compressed else np.savez)(content, allow_pickle=False, **arrays)
-    write_whole(path, content.getvalue())
+    return content.getvalue()
 
 
 def plain(value: Any) -> Any:
@@ -151,76 +155,17 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def append_rows(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    """Append rows to a CSV file by one write, after a header if it is new; a row that does not fit on the disk leaves
-    nothing behind."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", extrasaction="ignore", lineterminator="\n")
-    handle = opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        size = os.fstat(handle).st_size
-        if size == 0:
-            writer.writeheader()
-        writer.writerows(rows)
-        try:
-            _write_all(handle, text.getvalue().encode())
-        except OSError as error:
-            os.ftruncate(handle, size)
-            raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        os.close(handle)
-
-
-def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """The columns and the rows of a CSV file; a last line that was not finished is left out."""
-    if not os.path.lexists(path):
-        return [], []
-    text = read_text(path, LARGEST_TABLE)
-    try:
-        header, *rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))) or [[]]
-    except csv.Error as error:
-        raise InputError(f"run: {path} is damaged: {error}.") from None
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise InputError(f"run: {path} is damaged: line {number} has not {len(header)} entries.")
-    return header, [dict(zip(header, row, strict=True)) for row in rows]
-
-
-def keep_rows(path: Path, wanted: Callable[[dict[str, str]], bool]) -> None:
-    """Leave only the wanted rows of a CSV file, if there is one."""
-    columns, rows = read_rows(path)
-    if not columns:
-        path.unlink(missing_ok=True)
-        return
-    write_table(path, columns, [row for row in rows if wanted(row)])
-
-
-def add_columns(path: Path, new: Sequence[str]) -> list[str]:
-    """Give a CSV file further columns, which are empty in the rows that it has; all its columns then."""
-    columns, rows = read_rows(path)
-    if missing := [column for column in new if column not in columns]:
-        columns += missing
-        write_table(path, columns, rows)
-    return columns
-
-
-def write_table(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
-    """A CSV file, whole or not at all."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(path, text.getvalue())
-
-
-def _write_all(handle: int, content: bytes) -> None:
+def write_all(handle: int, content: bytes) -> None:
+    """Write all of the content, however much of it the system takes at a time."""
     view = memoryview(content)
     while view:
         view = view[os.write(handle, view) :]
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make a rename last through a power cut."""
+    """Make a rename last through a power cut; Windows, which cannot open a directory, does without."""
+    if os.name == "nt":
+        return
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

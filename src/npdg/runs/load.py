@@ -15,7 +15,6 @@ from npdg.errors import InputError
 from npdg.methods.registry import make_method
 from npdg.problem.transport import Transport
 from npdg.results.base import Result, Saved
-from npdg.runs.files import read_rows
 from npdg.runs.finalise import finalise
 from npdg.runs.reading import (
     ARRAYS,
@@ -33,6 +32,7 @@ from npdg.runs.reading import (
 from npdg.runs.report import build
 from npdg.runs.request import read_target
 from npdg.runs.seals import check_seals
+from npdg.runs.tables import read_metrics
 from npdg.runs.untrusted import damaged, read_arrays
 
 
@@ -53,7 +53,7 @@ def load(path: str | Path, pde: Any = None, network: Any = None) -> Any:
     arrays = read_arrays(path)
     if not all(np.all(np.isfinite(array)) for array in arrays.values()):
         raise damaged(path, "it holds numbers that are not finite")
-    saved = Saved(path, config.run, result, read_rows(directory / METRICS)[1], arrays)
+    saved = Saved(path, config.run, result, read_metrics(directory / METRICS)[1], arrays)
     problem = _problem(directory, config) if pde is None else pde
     kind, preset = kind_of(config.run, result), str(config.run.get("preset", "default"))
     method = make_method(kind, config.run["method"], preset=preset, network=network)

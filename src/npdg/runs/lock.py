@@ -1,6 +1,7 @@
 """One process at a time in a run directory."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,12 +9,13 @@ from pathlib import Path
 from npdg.errors import InputError
 from npdg.runs.files import opened
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # Windows, where a handle that is open for writing keeps others out of nothing
-    fcntl = None
 
 LOCK = "lock"
+FAR = 2**30  # The byte that is locked on Windows.
 _handles: set[int] = set()
 
 
@@ -39,8 +41,7 @@ def held(directory: Path) -> Iterator[None]:
         yield
     finally:
         _handles.discard(handle)
-        if fcntl is not None:  # also where a child that was forked just now still has the handle
-            fcntl.flock(handle, fcntl.LOCK_UN)
+        _lock(handle, release=True)  # also where a child that was forked just now still has the handle
         os.close(handle)
 
 
@@ -52,13 +53,11 @@ def _locked(directory: Path) -> int:
         try:
             if os.fstat(handle).st_nlink > 1:
                 raise InputError(f"run: {str(path)!r} is also another file, which would be changed; remove it.")
-            if fcntl is None:
-                return handle
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
             if _same(handle, path):
                 return handle
             os.close(handle)  # somebody removed the file between opening and locking
-        except BlockingIOError:
+        except (BlockingIOError, PermissionError):
             owner = os.read(handle, 20).decode(errors="replace").strip()
             os.close(handle)
             named = owner if owner.isdecimal() else "(unknown)"
@@ -68,6 +67,16 @@ def _locked(directory: Path) -> int:
         except BaseException:
             os.close(handle)
             raise
+
+
+def _lock(handle: int, *, release: bool = False) -> None:
+    """Lock a file, or let go of it; an `OSError` if it is another's."""
+    if sys.platform == "win32":  # a byte far behind the number of the process, which others may read
+        os.lseek(handle, FAR, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK if release else msvcrt.LK_NBLCK, 1)
+        os.lseek(handle, 0, os.SEEK_SET)
+    else:
+        fcntl.flock(handle, fcntl.LOCK_UN if release else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _same(handle: int, path: Path) -> bool:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from npdg.driver import make_plan
 from npdg.driver import run as carry_out
 from npdg.runs.figures.history import LABELS
-from npdg.runs.files import write_table
+from npdg.runs.tables import write_table
 from npdg.training.progress import Budget, Events
 from npdg.training.stopping import StopReason
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from npdg.errors import InputError
 from npdg.runs.export.grids import Slices, read_slices
-from npdg.runs.files import read_bytes, read_rows
+from npdg.runs.files import read_bytes
 from npdg.runs.report.page import Picture
+from npdg.runs.tables import read_metrics
 from npdg.runs.untrusted import damaged, read_json, read_toml, typed
 
 # The names of the files, which modules write that import jax.
@@ -141,7 +142,7 @@ def _slices(path: Path) -> Slices | None:
 
 def _columns(path: Path) -> dict[str, list[float | None]]:
     """The columns of numbers, with None where nothing was measured; columns of words are left out."""
-    header, rows = read_rows(path)
+    header, rows = read_metrics(path)
     columns: dict[str, list[float | None]] = {}
     for name in header:
         if name in WORDS:
@@ -150,8 +151,6 @@ def _columns(path: Path) -> dict[str, list[float | None]]:
             columns[name] = [float(row[name]) if row[name] else None for row in rows]
         except ValueError:
             raise damaged(path, f"the column {name!r} holds something that is no number") from None
-    if rows and not columns.keys() & {"step", "time"}:
-        raise damaged(path, "it has neither a column 'step' nor 'time'")
     return columns
 
 

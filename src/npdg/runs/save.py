@@ -10,10 +10,11 @@ from npdg.measures.empirical import Empirical
 from npdg.results.arrays import to_arrays
 from npdg.results.base import Result
 from npdg.runs.environment import environment
-from npdg.runs.files import add_columns, append_rows, plain, write_json, write_npz, write_whole
+from npdg.runs.files import packed, plain, write_json, write_npz, write_whole
 from npdg.runs.reading import ARRAYS, CONFIG, ENVIRONMENT, METRICS, RESULT, SAMPLES
 from npdg.runs.request import to_toml
-from npdg.runs.seals import seals
+from npdg.runs.seals import announce, seals
+from npdg.runs.tables import add_columns, append_rows
 from npdg.training.records import Report
 
 
@@ -78,7 +79,9 @@ def write_config(directory: Path, run: dict[str, Any], options: dict[str, Any], 
 
 def write_result(directory: Path, result: Result, *, brief: bool = False) -> dict[str, Any]:
     """The arrays of a result and its figures; returns the latter."""
-    write_npz(directory / ARRAYS, to_arrays(result.arrays()))
+    arrays = packed(to_arrays(result.arrays()))
+    announce(directory, arrays)
+    write_whole(directory / ARRAYS, arrays)
     figures = plain({**result.figures(brief=brief), "run_dir": str(directory), "seals": seals(directory)})
     write_json(directory / RESULT, figures)
     return figures

@@ -7,12 +7,15 @@ which leave what is known in its directory, and is left.
 import os
 import select
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from npdg.training.running import add_stopped
 
 REASONS = {
     getattr(signal, name): reason
@@ -23,6 +26,8 @@ EXIT_CODES = {"interrupted": 130, "terminated": 143}
 SHOW_CURSOR = "\x1b[?25h"
 AT_ONCE = 0.2  # Seconds in which two signals are one: `timeout` sends each twice.
 PATIENCE = 6.0  # Seconds of computing outside of a chunk, after which a run that was asked to stop is left.
+TICK = 0.1  # Seconds between two looks.
+CONTINUED = int(getattr(signal, "SIGCONT", 0))
 LOOP = str(Path("npdg", "training", "loop.py"))
 
 
@@ -33,9 +38,11 @@ class Interrupt:
         self.asked: str | None = None
         self.last_words: Callable[[str], object] = lambda reason: None
         # Python's own handlers wait until a compilation or a chunk is over; the pipe is written to by the system.
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self.ends = reader, writer = socket.socketpair()  # Windows can wait for sockets only
+        writer.setblocking(False)
+        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        if hasattr(signal, "SIGCONT"):
+            signal.signal(signal.SIGCONT, lambda number, frame: None)
         for number in REASONS:
             ignored = signal.getsignal(number) is signal.SIG_IGN
             if not (ignored and number.name == "SIGHUP"):  # which nohup asks to ignore
@@ -45,11 +52,15 @@ class Interrupt:
     def _note(self, number: int, frame: Any) -> None:
         self.asked = self.asked or REASONS[signal.Signals(number)]
 
-    def _watch(self, reader: int, main: int) -> None:
-        last, since = None, 0.0
+    def _watch(self, reader: socket.socket, main: int) -> None:
+        last, since, awake = None, 0.0, time.perf_counter()
         while True:
-            ready, _, _ = select.select([reader], [], [], 0.1)
-            for number in [n for n in os.read(reader, 64) if n in REASONS] if ready else []:
+            ready, _, _ = select.select([reader], [], [], TICK)
+            numbers = reader.recv(64) if ready else b""
+            slept, awake = time.perf_counter() - awake, time.perf_counter()
+            if CONTINUED in numbers:
+                add_stopped(max(slept - TICK, 0.0))
+            for number in [n for n in numbers if n in REASONS]:
                 self._note(number, None)
                 now = time.monotonic()
                 if number == signal.SIGINT and last is not None and now - last > AT_ONCE:

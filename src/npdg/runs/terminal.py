@@ -16,6 +16,18 @@ def clean(text: str) -> str:
     )
 
 
+def open_missing_streams() -> None:
+    """Give a process that began without an input or output a silent one, whose number no file of a run then gets."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            handle = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            os.set_inheritable(handle, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (it stays open)
+
+
 class LastingStream(io.TextIOBase):
     """A stream that becomes silent when writing to it fails: a closed pipe or a full disk is no reason to stop.
 

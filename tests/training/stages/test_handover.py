@@ -16,9 +16,9 @@ from npdg.fields.mlp import MLP
 from npdg.methods.presets.default import marching_preset
 from npdg.methods.registry import make_method
 from npdg.methods.settings import Settings
-from npdg.runs.files import read_rows
 from npdg.runs.reading import METRICS
 from npdg.runs.save import MetricsFile
+from npdg.runs.tables import read_metrics
 from npdg.training.progress import Budget, Checkpoints, Events, Progress
 from npdg.training.records import Record
 from npdg.training.stages import handover
@@ -212,7 +212,7 @@ def test_metrics_of_a_later_stage_are_not_lost(tmp_path):
     ]
     for record in written:
         metrics(record.number, record)
-    read = [Record.from_row(row) for row in read_rows(tmp_path / METRICS)[1]]
+    read = [Record.from_row(row) for row in read_metrics(tmp_path / METRICS)[1]]
     assert [record.terms for record in read] == [
         {"pairing": 1.0, "boundary": 2.0},
         {"boundary": 4.0, "residual": 3.0},

@@ -83,7 +83,11 @@ def evil_checkpoints(directory: Path, sprung: Path) -> list[bytes]:
 
 
 def _signed(header: dict[str, Any], rest: bytes) -> bytes:
-    body = json.dumps(header).encode() + b"\n" + rest
+    return signed(json.dumps(header).encode() + b"\n" + rest)
+
+
+def signed(body: bytes) -> bytes:
+    """A checkpoint with this body, whose digest is right."""
     return MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 

@@ -1,0 +1,1 @@
+"""The parts of benchmarks/torture.py, one kind of trouble a file."""
