@@ -33,7 +33,7 @@ FLOORS = (
     ("fields", "problem"),
     ("geometry",),
     ("measures", "linalg"),
-    ("calculus", "errors", "precision", "services"),
+    ("calculus", "compilation", "errors", "precision", "services"),
 )
 
 

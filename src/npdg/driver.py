@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from npdg.compilation import keep_programs
 from npdg.errors import InputError
 from npdg.methods.base import Method, Plan
 from npdg.methods.registry import make_method
@@ -30,6 +31,7 @@ def make_plan(problem: Any, method: str | Method, budget: Budget, seed: int = 0,
         seed: of the networks and the samples.
         how: the preset, the user's own network and changed settings, for a method that is given by its name.
     """
+    keep_programs()
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise InputError(f"seed: {seed!r} is not allowed; give a whole number from 0 to 4294967295.")
     if isinstance(method, Method):

@@ -250,7 +250,7 @@ def quadratic_view(vector, gradient, *, sense: int = 1, metric: float = 1.0) -> 
         jnp.asarray(gradient),
         sense,
         value=lambda f: -sense * jnp.sum(f.vector**2) / 2,
-        gram=lambda: Gram(len(vector), lambda v: [metric * v], lambda parts: parts[0], *[lambda: jnp.zeros(0)] * 2),
+        gram=lambda **_: Gram(len(vector), lambda v: [metric * v], lambda parts: parts[0], *[lambda: jnp.zeros(0)] * 2),
     )
 
 

@@ -162,7 +162,7 @@ class Watched:
         """What the rule sees where the supremum over the duals is so large."""
         ones, size = jnp.ones_like(self.vector), self.vector.size
         value = lambda field: jnp.zeros(())
-        return View(self.build(at), ones, -1, value, lambda: gram_like(size), lambda: jnp.asarray(supremum))
+        return View(self.build(at), ones, -1, value, lambda **_: gram_like(size), lambda: jnp.asarray(supremum))
 
 
 @pytest.mark.usefixtures("x64")

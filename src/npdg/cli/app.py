@@ -165,8 +165,15 @@ def reproduce(
 
 
 @app.command()
-def doctor() -> None:
-    """Devices, versions, and a self-test of a few seconds."""
+def doctor(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the kept programs instead.")] = False,
+) -> None:
+    """Devices, versions, kept programs, and a self-test of a few seconds."""
+    if clear:
+        from npdg.compilation import remove_programs
+
+        new_console().print(f"removed {remove_programs() / 2**20:.0f} MB of compiled programs", highlight=False)
+        return
     from npdg.runs import doctor as check
 
     raise typer.Exit(0 if check.examine(new_console()) else 1)

@@ -10,6 +10,7 @@ from jax import Array
 
 from npdg.errors import InputError
 from npdg.fields.base import Field, parameter_count
+from npdg.fields.features import feature_sum, random_features
 from npdg.fields.mlp import MLP, FirstLayer, activation
 from npdg.fields.wrappers import Centred, CutOff, WithConstants
 from npdg.formulations.least_squares import least_squares
@@ -54,6 +55,9 @@ def network(shape: Network, domain: Domain, width: int, key: Array, *, last_bias
 
 def primal(domain: Domain, shape: Network, key: Array, own: Any = None) -> Field:
     """The field u before training, or the user's own; also the template into which a saved one is read."""
+    if own is None and shape.features != "none":
+        scale = shape.steepness or 1.0
+        return feature_sum(domain, random_features(shape.features, domain.dim, shape.width, scale, 0))
     if own is None:
         return network(shape, domain, shape.width, key, last_bias=shape.last_bias)
     check_function("network", own, domain.dim, ())

@@ -122,6 +122,8 @@ class EquationMethod(Method):
         if self.network is not None:
             return parameter_count(self.network)
         shape = settings.network
+        if shape.features != "none":
+            return shape.width + 1
         return parameters(dim, shape.width, shape.depth, shape.last_bias)
 
     def start(self, problem: Any, settings: Settings) -> Any:

@@ -123,6 +123,8 @@ class FlatSettings(BaseModel):
 
 def shape_in_words(network: Any) -> str:
     """A network in words."""
+    if getattr(network, "features", "none") != "none":
+        return f"{network.width} random {network.features}"
     squares = " and squares" if network.squares else ""
     return f"{network.activation}{squares}, width {network.width}, depth {network.depth}"
 

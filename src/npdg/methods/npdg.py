@@ -23,7 +23,7 @@ from npdg.training.stages.base import Stage
 from npdg.training.stages.correction import Correct
 from npdg.training.stages.descent import Descend, Review
 from npdg.training.stages.handover import HandOver
-from npdg.training.stages.selection import Select
+from npdg.training.stages.selection import Select, TakeBetter
 from npdg.training.step import Recipe
 
 
@@ -112,7 +112,8 @@ class NPDG(NetworkDuals):
         return super().recipe(problem, settings)
 
     def stages(self, problem: Any, settings: Settings) -> Sequence[Stage]:
-        return (Select(), Descend(), HandOver(), Review(plateau=settings.functional.dual != "network"), Correct())
+        review = Review(plateau=settings.functional.dual != "network")
+        return (Select(features=True), Descend(), HandOver(), review, Correct(), TakeBetter())
 
     def _tangent_dual(self, problem: Any, settings: Settings) -> Recipe:
         """φ is maximised in the tangent space of u; u descends in the gradient metric, watched by the supremum."""

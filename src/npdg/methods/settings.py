@@ -31,7 +31,8 @@ class Network(Part):
 
     `squares`: half of the first layer's units are squares. `steepness`: the first layer starts as ridges so steep,
     spread over the domain; `axes`: along the coordinate axes. `centred`: the network sees its domain as [−1, 1]^d.
-    `psi_width` is that of the boundary's test network.
+    `psi_width` is that of the boundary's test network. `features`: instead, a sum of `width` random waves, ridges or
+    bumps, whose coefficients alone are trained.
     """
 
     width: Size = 128
@@ -44,6 +45,9 @@ class Network(Part):
     centred: Switch = True
     last_bias: Switch = True
     psi_width: Size = 64
+    features: Annotated[
+        Literal["none", "waves", "ridges", "bumps"], Field(description="none, waves, ridges or bumps")
+    ] = "none"
 
 
 class BatchSizes(Part):

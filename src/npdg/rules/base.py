@@ -22,14 +22,14 @@ class View(NamedTuple):
 
     `value` is L at another field of this player on the same samples. For a descending player, `supremum` is L at its
     present field and at the duals that have just moved: how far from the solution it is. What is a function costs
-    nothing unless it is called.
+    nothing unless it is called; `gram(products=False)` has rows alone.
     """
 
     field: Field
     gradient: Array
     sense: int
     value: Callable[[Field], Array]
-    gram: Callable[[], Gram]
+    gram: Callable[..., Gram]
     supremum: Callable[[], Array] | None = None
 
 

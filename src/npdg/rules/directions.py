@@ -70,7 +70,7 @@ def by_factors() -> Direction:
     """
 
     def prepare(view: View) -> Prepared:
-        gram = view.gram()
+        gram = view.gram(products=False)
         rows = gram.rows()
         few = rows.shape[0] < gram.size
         matrix = square(rows.T if few else rows)

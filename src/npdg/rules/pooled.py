@@ -44,14 +44,16 @@ def pooled(size: int) -> Rule:
     return triangular() if size <= TRIANGULAR else normal_equations()
 
 
-def triangular(*, damping: float = 1e-26) -> Rule:
+def triangular(*, damping: float = 1e-26, forget: bool = False) -> Rule:
     """A triangular factor of all rows, by Householder's reflections; the damping is relative to the scale of the first
-    batch's JᵀJ."""
+    batch's JᵀJ. A rule that forgets is of the rows of one step alone, and its damping that of each column."""
 
     def gather(pool: Pool, rows: Array, right: Array) -> Pool:
         size = pool.right.size
-        length = jnp.sqrt(damping * jnp.sum(rows**2) / size)
-        above = jnp.where(pool.rows > 0, pool.matrix, length * jnp.eye(size, dtype=rows.dtype))
+        pool = Pool(0 * pool.matrix, 0 * pool.right, 0 * pool.rows) if forget else pool
+        squares = jnp.sum(rows**2, axis=0)
+        length = jnp.sqrt(damping * (squares if forget else jnp.full_like(squares, jnp.mean(squares))))
+        above = jnp.where(pool.rows > 0, pool.matrix, jnp.diag(length))
         whole = jnp.concatenate([jnp.column_stack([above, pool.right]), jnp.column_stack([rows, right])])
         factor = jnp.linalg.qr(whole, mode="r")
         return Pool(factor[:size, :size], factor[:size, size], pool.rows + rows.shape[0])
@@ -86,7 +88,7 @@ def _rule(gather: Gather, answer: Answer) -> Rule:
         return Pool(jnp.zeros((vector.size, vector.size), vector.dtype), nothing, jnp.zeros((), vector.dtype))
 
     def step(view: View, pool: Pool) -> tuple[Field, Pool, Move]:
-        vector, gram = split(view.field)[0], view.gram()
+        vector, gram = split(view.field)[0], view.gram(products=False)
         rows = gram.rows()
         pool = gather(pool, rows, rows @ vector - gram.values())  # as seen from parameters that are zero
 

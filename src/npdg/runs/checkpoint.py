@@ -85,7 +85,10 @@ def read(path: Path) -> Checkpoint:
     checkpoint = Checkpoint(path, *unpack(read_bytes(path, LARGEST_ARRAYS)))
     number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     facts = {key: checkpoint.facts.get(key, 0) for key in SPENT}
-    facts |= {"step": checkpoint.facts.get("step"), "merit": checkpoint.facts.get("merit") or 0}
+    facts |= {
+        "step": checkpoint.facts.get("step"),
+        "merit": 0 if checkpoint.facts.get("merit") is None else checkpoint.facts["merit"],
+    }
     tables = (checkpoint.facts.get(key, {}) for key in ("run", "settings"))
     if (
         not all(map(number, facts.values()))

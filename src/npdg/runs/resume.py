@@ -28,6 +28,10 @@ def read_resumption(
     ended += f"{result['seconds']:.1f} s)"
     if result["stop_reason"] == "diverged":
         raise InputError(f"{ended}; start another run with other settings, or with --rollbacks 3.")
+    if result["stop_reason"] == "rounding":
+        raise InputError(f"{ended}; its residual is at rounding, and more time would not make the error smaller.")
+    if result["stop_reason"] == "searched":
+        raise InputError(f"{ended}; start another run with npdg solve and more --seconds.")
     if march and result["stop_reason"] != "seconds":
         raise InputError(f"{ended}; a march that has ended does not go on.")
     more = (request.steps is not None and request.steps > result["steps"]) or (

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import tokenize
 import tomllib
 import zipfile
 from collections.abc import Callable, Mapping
@@ -113,7 +114,10 @@ def _array(content: bytes) -> np.ndarray:
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"version {version} of numpy's format")
-    shape, fortran, dtype = readers[version](stream)
+    try:
+        shape, fortran, dtype = readers[version](stream)
+    except tokenize.TokenError as error:
+        raise ValueError(f"a header that cannot be read: {error}") from None
     if dtype.hasobject:
         raise ValueError("an array of Python objects")
     if math.prod(shape) * dtype.itemsize != len(content) - stream.tell():

@@ -3,6 +3,8 @@
 The features are linearised once per step; a product is then one push forward and one pull back.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -12,8 +14,11 @@ from npdg.linalg.gram import Gram
 from npdg.saddle.saddle import Batch, Fields, Player
 
 
-def gram(player: Player, fields: Fields, samples: Batch) -> Gram:
-    """Linearise the features of a player's metric with respect to its own parameters."""
+def gram(player: Player, fields: Fields, samples: Batch, *, products: bool = True) -> Gram:
+    """Linearise the features of a player's metric with respect to its own parameters.
+
+    Without `products` there are rows and values alone, which saves the time of tracing what is not used.
+    """
     vector, build = split(fields[player.name])
 
     def features(v: Array) -> list[Array]:
@@ -25,12 +30,13 @@ def gram(player: Player, fields: Fields, samples: Batch) -> Gram:
         moved = lambda v: {**fields, player.name: build(v)}
         return jnp.concatenate([block.jacobian(moved, vector, samples) for block in player.metric])
 
+    values = lambda: jnp.concatenate([jnp.ravel(block) for block in features(vector)])
+    if not products:
+        return Gram(vector.size, _without_products, _without_products, rows, values)
     _, push = jax.linearize(features, vector)
     transpose = jax.linear_transpose(push, vector)
-    return Gram(
-        size=vector.size,
-        push=push,
-        pull=lambda rows: transpose(rows)[0],
-        rows=rows,
-        values=lambda: jnp.concatenate([jnp.ravel(block) for block in features(vector)]),
-    )
+    return Gram(vector.size, push, lambda rows: transpose(rows)[0], rows, values)
+
+
+def _without_products(vector: Any) -> Any:
+    raise TypeError("this Gram matrix was asked for without its products")

@@ -111,13 +111,15 @@ def _chunk(progress: Progress, count: int, stage: str, clock: Clock) -> tuple[Pr
 def _compile(recipe: Recipe, state: State) -> Program:
     """One executable for any number of steps up to CAPACITY."""
 
+    one = jax.jit(lambda state: step(recipe, state))  # so that it is traced once
+
     def chunk(state: State, count: Array) -> tuple[State, Info, Array]:
-        _, shape = jax.eval_shape(lambda s: step(recipe, s), state)
+        _, shape = jax.eval_shape(one, state)
         reports = jax.tree.map(lambda leaf: jnp.zeros((CAPACITY, *leaf.shape), leaf.dtype), shape)
 
         def body(carry: Any) -> Any:
             i, state, reports, *_ = carry
-            new, info = step(recipe, state)
+            new, info = one(state)
             # A player that carries a field answers for it: a rule that took a bad step back reports that it is well.
             fine = finite(new.fields) & finite([info.moves[name] for name in new.rules])
             fine &= jnp.all(jnp.stack(list(info.sound.values())))

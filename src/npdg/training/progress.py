@@ -31,7 +31,8 @@ class Progress:
     """How far a run has come.
 
     `stop` is why it, or its last part, ended; nothing while it goes on. `settings` and `recipe` are those in use,
-    `tried` says what was tried besides. A march has a `trail` of time steps, and `kept` solutions by their times.
+    `tried` says what was tried besides, and `beside` is the best of it, which is taken in the end if it is better. A
+    march has a `trail` of time steps, and `kept` solutions by their times.
     """
 
     state: State
@@ -47,6 +48,7 @@ class Progress:
     tried: tuple[str, ...] = ()
     trail: tuple[TimeStep, ...] = ()
     kept: tuple[tuple[float, Field], ...] = ()
+    beside: Progress | None = None
 
     def remarked(self, *sentences: str) -> Progress:
         """The same with more to say about it."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -124,7 +125,7 @@ class _Turn:
             gradient,
             player.sense,
             value=lambda field: self.saddle.value({**fields, player.name: field}, self.samples, player.name),
-            gram=lambda: gram(player, fields, self.samples),
+            gram=partial(gram, player, fields, self.samples),
             supremum=supremum,
         )
         rule_state = self.rules.get(player.name)

@@ -19,6 +19,8 @@ class StopReason(enum.StrEnum):
     SECONDS = "seconds"
     DONE = "done"
     TOLERANCE = "tolerance"
+    ROUNDING = "rounding"
+    SEARCHED = "searched"
     STALLED = "stalled"
     DIVERGED = "diverged"
     INTERRUPTED = "interrupted"
@@ -52,6 +54,8 @@ _ADVICE = {
     StopReason.SECONDS: "the training seconds are used up; give more with --seconds, or go on with npdg resume",
     StopReason.DONE: "the last time was reached",
     StopReason.TOLERANCE: "the residual is below the tolerance",
+    StopReason.ROUNDING: "the residual is at rounding; more time would not make the error smaller",
+    StopReason.SEARCHED: "no larger sum of features fits into the seconds; give more with --seconds",
     StopReason.STALLED: "no further progress was found; try a wider network, more samples or another method",
     StopReason.DIVERGED: "a step was not finite; lower the step sizes, raise damping, or allow --rollbacks 3",
     StopReason.INTERRUPTED: "it was interrupted; go on with npdg resume",

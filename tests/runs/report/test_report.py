@@ -159,9 +159,6 @@ def test_a_march_of_an_earlier_version_is_known_by_its_files(tmp_path, ended):
         ("config.toml", b"\xff\xfe", "config.toml is damaged"),
         ("result.json", b'{"steps": 1', "result.json is damaged"),
         ("result.json", b"[1]", "result.json is damaged: it is no JSON object"),
-        ("metrics.csv", b"step,seconds\n1,2\n3\n", "line 3"),
-        ("metrics.csv", b"step,seconds\n1,many\n", "'seconds'"),
-        ("metrics.csv", b"a,b\n1,2\n", "neither a column"),
     ],
 )
 def test_a_damaged_run_is_one_line_and_exit_2(name, content, says, tmp_path, capsys):
@@ -175,6 +172,15 @@ def test_a_damaged_run_is_one_line_and_exit_2(name, content, says, tmp_path, cap
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert says in lines[0]
+
+
+@pytest.mark.parametrize("content", [b"step,seconds\n1,2\n3\n", b"step,seconds\n1,many\n", b"a,b\n1,2\n"])
+def test_a_report_leaves_damaged_lines_of_the_history_out(content, tmp_path):
+    directory = solved_run(tmp_path / "run")
+    (directory / "metrics.csv").write_bytes(content)
+    with pytest.warns(UserWarning, match=r"metrics\.csv is damaged: 1 of its"):
+        assert npdg("report", directory) == 0
+    assert (directory / "report.html").exists()
 
 
 def objects() -> bytes:

@@ -14,7 +14,7 @@ EXACT_DUAL_UP_TO = 12
 SEVERAL_UP_TO = 30
 
 # A user who sets one of these has chosen the network; nothing is tried then.
-SHAPE_KEYS = frozenset({"width", "depth", "activation", "squares", "dual"})
+SHAPE_KEYS = frozenset({"width", "depth", "activation", "squares", "dual", "features"})
 
 # What comes after the hand-over has its own of these; who sets one means the whole run.
 HANDOVER_KEYS = frozenset({"dual", "solver", "boundary_norm", "n_interior", "n_boundary", "momentum"})

@@ -108,7 +108,7 @@ def _timing(run: Run, label: str = "") -> list[Part]:
     name = f"{label}: " if label else ""
     solving = any(any(values) for column, values in run.columns.items() if column.startswith("iterations "))
     rest = "Gram solves and updates" if solving or run.kind == "evolution" else "updates and the rest"
-    if isinstance(timing, dict) and {"sampling", "gradients", "solves"} <= timing.keys():
+    if timing is not None and all(timing.get(key) is not None for key in ("sampling", "gradients", "solves")):
         shares = {
             "sampling": 1e3 * timing["sampling"],
             "gradients": 1e3 * timing["gradients"],

@@ -6,6 +6,7 @@ equation pays nothing; otherwise the one with the smallest residual is. What is 
 and boundary mismatch on the same fresh points.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +14,16 @@ from npdg.precision import precision
 from npdg.training.loop import advance
 from npdg.training.progress import Events, Limits, Progress
 from npdg.training.stages.base import TRAINING, Context
-from npdg.training.stages.trial import Trial, replay, tried
+from npdg.training.stages.features import MOST_DIMENSIONS, Search, as_trial
+from npdg.training.stages.trial import Trial, merit_of, replay, tried
 from npdg.training.stopping import StopReason
+from npdg.training.tangent_space import as_float64
 
 CONVINCING = 2.5e-3  # A trial that lowers |residual|² to this part of its start is taken at once.
+FEATURES_SHARE = 0.25  # Part of a run's seconds for the first search for features.
+HOPEFUL = 1e-16  # |residual|² relative to that of u = 0, below which features are all that is tried.
+LEAD = 1e4  # Times that |residual|² of a network is larger than that of features, after which no other is tried.
+MOSTLY = 0.6  # Part of a run's seconds after which no network is trained beside features that are better.
 TRIAL_SHARE, LONGEST_TRIAL = 0.2, 4.0  # Part of a run's seconds that a trial takes, and its seconds at the most.
 
 
@@ -27,7 +34,12 @@ def trial_seconds(settings: Any, seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Select:
-    """Begin a run: with the only candidate, from a checkpoint, or with the best of several."""
+    """Begin a run: with the only candidate, from a checkpoint, or with the best of several.
+
+    With `features`, sums of random features are tried first, in few dimensions.
+    """
+
+    features: bool = False
 
     def __call__(self, context: Context, progress: Progress | None) -> Progress:
         if context.timed and len(context.candidates) > 1:
@@ -44,23 +56,66 @@ class Select:
         return 0.0
 
     def _best(self, context: Context) -> Progress:
-        trials = self.trials(context)
-        best = min(trials, key=lambda trial: trial.merit).progress
-        context.events.on_chosen(best.settings)
-        replay(best, 0, context.events)
-        if best.stop is not None and not best.stop.goes_on and best.stop is not StopReason.DIVERGED:
-            context.events.checkpoints.trained(best)
+        seconds = context.budget.seconds
+        assert seconds is not None
+        search, linear = None, None
+        if self.features and context.problem.dim <= MOST_DIMENSIONS:
+            with precision("float64"):
+                search = Search(context)
+                search.run(FEATURES_SHARE * seconds)
+                linear = as_trial(context, search)
+        if linear is not None and linear.progress.stop is not None:
+            return self._taken(context, [linear], linear)
+        if search is not None and linear is not None and linear.ratio <= HOPEFUL:
+            return self._finished(context, search)
+        hopeless = math.inf if linear is None else LEAD * linear.merit
+        trials = self.trials(context, 0.0 if search is None else search.spent, hopeless)
+        best = min(trials, key=lambda trial: trial.merit)
+        if search is None or linear is None or linear.merit > best.merit:
+            return self._taken(context, [*trials, *([] if linear is None else [linear])], best, linear)
+        with precision("float64"):
+            before = search.spent
+            search.run(search.spent + max(seconds - _spent(trials), 0.0))
+            linear = as_trial(context, search) or linear
+        spent = _spent(trials) + search.spent - before
+        linear = replace(linear, progress=replace(linear.progress, seconds=spent))
+        if linear.progress.stop is None and spent < MOSTLY * seconds:  # there is time to train the network as well
+            late = replace(best, progress=replace(best.progress, seconds=spent))
+            return self._taken(context, [linear, *trials], late, linear)
+        ended = replace(linear.progress, stop=linear.progress.stop or StopReason.SEARCHED)
+        return self._taken(context, [linear, *trials], replace(linear, progress=ended))
+
+    def _finished(self, context: Context, search: Search) -> Progress:
+        """The search alone, to the end of the run's seconds."""
+        assert context.budget.seconds is not None
+        with precision("float64"):
+            search.run(context.budget.seconds)
+            linear = as_trial(context, search)
+        assert linear is not None
+        stop = linear.progress.stop or StopReason.SEARCHED
+        return self._taken(context, [linear], replace(linear, progress=replace(linear.progress, stop=stop)))
+
+    def _taken(self, context: Context, trials: list[Trial], best: Trial, beside: Trial | None = None) -> Progress:
+        chosen = best.progress
+        context.events.on_chosen(chosen.settings)
+        replay(chosen, 0, context.events)
+        if chosen.stop is not None and not chosen.stop.goes_on and chosen.stop is not StopReason.DIVERGED:
+            context.events.checkpoints.trained(chosen)
         return replace(
-            best,
-            seconds=max(trial.progress.seconds for trial in trials),
+            chosen,
+            seconds=max(_spent(trials), chosen.seconds),
             compile_seconds=sum(trial.progress.compile_seconds for trial in trials),
             tried=tuple(str(trial) for trial in trials),
+            beside=None if beside is None or beside is best else beside.progress,
         )
 
-    def trials(self, context: Context) -> list[Trial]:
-        """Train each candidate for its share of the seconds, until one convinces."""
+    def trials(self, context: Context, spent: float = 0.0, hopeless: float = math.inf) -> list[Trial]:
+        """Train each candidate for its share of the seconds, until one convinces; some may be spent already.
+
+        If the first has a merit above `hopeless`, the others are not tried.
+        """
         trials: list[Trial] = []
-        spent, seconds = 0.0, context.budget.seconds
+        seconds = context.budget.seconds
         assert seconds is not None
         for settings in context.candidates:
             with precision(settings.precision):
@@ -74,6 +129,39 @@ class Select:
                 trials.append(tried(context.problem, start, train))
             spent = trials[-1].progress.seconds
             stop = trials[-1].progress.stop
-            if trials[-1].ratio <= CONVINCING or stop not in (StopReason.SECONDS, StopReason.DIVERGED):
+            if (
+                trials[-1].ratio <= CONVINCING
+                or trials[-1].merit > hopeless
+                or stop not in (StopReason.SECONDS, StopReason.DIVERGED)
+            ):
                 break
         return trials
+
+
+def _spent(trials: list[Trial]) -> float:
+    return max(trial.progress.seconds for trial in trials)
+
+
+@dataclass(frozen=True)
+class TakeBetter:
+    """End a run with what was tried beside it, if that is better on fresh points."""
+
+    def __call__(self, context: Context, progress: Progress | None) -> Progress:
+        assert progress is not None
+        beside = progress.beside
+        if beside is None or (progress.stop is not None and progress.stop.asked):
+            return progress
+        with precision("float64"):
+            merit = merit_of(context.problem)
+            now, other = (merit({"u": as_float64(one.state.fields["u"])}) for one in (progress, beside))
+        if now <= other:
+            return progress
+        context.events.on_note(f"{beside.settings.in_words()} were better than the trained network, and are taken")
+        context.events.on_chosen(beside.settings)
+        history = [*progress.history, beside.history[-1]._replace(step=len(progress.history) + 1)]
+        taken = replace(progress, state=beside.state, recipe=beside.recipe, settings=beside.settings, program=None)
+        context.events.checkpoints.trained(taken)
+        return replace(taken, history=history, beside=None)
+
+    def reserve(self, context: Context, progress: Progress, seconds: float) -> float:
+        return 0.0

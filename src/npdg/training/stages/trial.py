@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from npdg.formulations.least_squares import least_squares
+from npdg.formulations.least_squares import hardy_weight, least_squares
 from npdg.problem.pde import PDE
 from npdg.saddle.saddle import Fields
 from npdg.training.progress import Events, Progress
@@ -29,9 +29,10 @@ class Trial:
 
 
 def merit_of(pde: PDE) -> Callable[[Fields], float]:
-    """|residual|² and boundary mismatch of any field on the same points; infinite if not finite."""
-    saddle = least_squares(pde, boundary_norm="h1")
-    samples = saddle.sample(jax.random.key(2**31), MERIT_POINTS)
+    """|residual|², weighed by Hardy's inequality, and boundary mismatch of any field on the same points; infinite if
+    not finite."""
+    saddle = least_squares(pde, boundary_norm="h1", weight=hardy_weight(pde))
+    samples = jax.jit(lambda: saddle.sample(jax.random.key(2**31), MERIT_POINTS))()
     value = jax.jit(lambda fields: saddle.value(fields, samples, "u"))
 
     def merit(fields: Fields) -> float:
