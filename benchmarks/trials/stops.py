@@ -66,23 +66,23 @@ def pauses(scratch: Scratch, count: int) -> Verdict:
     good, figures = 0, []
     for number in range(count):
         path = scratch.directory / f"pause-{number}"
-        words = ["solve", "poisson", "--dim", "1", "--method", "deep-ritz", "--seconds", "6", "--set", "width=8"]
+        words = ["solve", "poisson", "--dim", "1", "--method", "deep-ritz", "--seconds", "4", "--set", "width=8"]
         process = scratch.start(*words, "--set", "n_interior=50", "--out", path.name)
         while not list(path.glob("metrics.csv")) and process.poll() is None:
             time.sleep(0.02)
         began = time.monotonic()
         os.kill(process.pid, signal.SIGSTOP)
-        time.sleep(5)
+        time.sleep(4)
         os.kill(process.pid, signal.SIGCONT)
         process.communicate()
         rows = (path / "metrics.csv").read_text().splitlines()
         index = rows[0].split(",").index("seconds")
         times = [float(row.split(",")[index]) for row in rows[1:]]
         gap = max(b - a for a, b in zip(times, times[1:], strict=False))
-        fine = process.returncode == 0 and gap < 3 and time.monotonic() - began > 10
+        fine = process.returncode == 0 and gap < 2 and time.monotonic() - began > 6
         good += fine
         figures.append(f"{gap:.2f}")
-    return Verdict(good, count, f"stopped for 5 s; the longest step on the run's clock then: {', '.join(figures)} s")
+    return Verdict(good, count, f"stopped for 4 s; the longest step on the run's clock then: {', '.join(figures)} s")
 
 
 def _cpu(pid: int) -> float:

@@ -5,8 +5,8 @@ from torture import PARTS
 from trials.common import Scratch
 
 COUNTS = {
-    "faults at every call": 3,
-    "unsynced writes": 4,
+    "faults at every call": 2,
+    "unsynced writes": 3,
     "memory limits": 1,
     "flips and truncations": 60,
     "forged files": 42,

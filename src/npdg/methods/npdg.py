@@ -113,7 +113,8 @@ class NPDG(NetworkDuals):
 
     def stages(self, problem: Any, settings: Settings) -> Sequence[Stage]:
         review = Review(plateau=settings.functional.dual != "network")
-        return (Select(features=True), Descend(), HandOver(), review, Correct(), TakeBetter())
+        # Who has set a number means the networks that it is for.
+        return (Select(features=not self.changes), Descend(), HandOver(), review, Correct(), TakeBetter())
 
     def _tangent_dual(self, problem: Any, settings: Settings) -> Recipe:
         """φ is maximised in the tangent space of u; u descends in the gradient metric, watched by the supremum."""

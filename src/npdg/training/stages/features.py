@@ -239,6 +239,6 @@ def as_trial(context: Context, search: Search) -> Trial | None:
     record = found.record._replace(
         step=1, seconds=search.spent, terms={"merit": found.merit}, rms_residual=size, errors=errors
     )
-    stop = StopReason.ROUNDING if search.at_rounding else None
+    stop = context.limits.enough([record]) or (StopReason.ROUNDING if search.at_rounding else None)
     progress = Progress(state, recipe, settings, [record], search.spent, search.compiled, stop)
     return Trial(progress, found.merit, found.merit / search.scale)
