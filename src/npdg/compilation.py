@@ -1,19 +1,42 @@
-"""Compiled programs, kept in the user's cache directory from one run to the next."""
+"""How programs are compiled, and where they are kept from one run to the next: in the user's cache directory."""
 
+import functools
 import hashlib
 import os
 import platform
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jax
 
 LARGEST = 2**30  # Bytes of kept programs, above which the oldest are removed.
 FEWEST_SECONDS = 0.05  # Seconds of a compilation below which its program is not kept.
+# On a CPU a step's time is that of matrix products and factorisations, which are libraries' code. What XLA makes of
+# the rest is as fast with these, and compiled in a third of the time (docs/notebook.md).
+QUICK: dict[str, bool | int] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 _told: list[Path | None] = []
+
+
+def jit(function: Callable[..., Any], **options: Any) -> Any:
+    """`jax.jit`, with the options by which a CPU's programs are compiled quickly."""
+    return jax.jit(function, compiler_options=compiler_options(), **options)
+
+
+@functools.cache
+def compiler_options() -> dict[str, bool | int] | None:
+    """The options for this machine; none on another processor than a CPU, or where this version of XLA lacks them."""
+    if jax.default_backend() != "cpu":
+        return None
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=QUICK).lower(0.0).compile()
+    except Exception:  # whatever a version raises for an option that it does not know
+        return None
+    return QUICK
 
 
 def keep_programs() -> Path | None:

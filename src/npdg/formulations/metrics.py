@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from npdg.calculus import Scalar, grad
+from npdg.compilation import jit
 from npdg.problem.pde import PDE
 
 MetricName = Literal["gradient", "energy", "identity", "operator", "reaction-diffusion", "reaction"]
@@ -50,7 +51,7 @@ def structure_of(pde: PDE) -> Structure:
         points = jnp.asarray(pde.domain.sample_interior(jax.random.key(1), PROBES).x, jnp.float64)
         keys = jax.random.split(jax.random.key(0), PROBES)
         at = lambda key, x: pde.conductivity(random_wave(key, pde.dim), x)
-        tensors = np.asarray(jax.jit(jax.vmap(at))(keys, points))
+        tensors = np.asarray(jit(jax.vmap(at))(keys, points))
     size = np.abs(tensors).max(axis=(1, 2), keepdims=True)
     diagonal = np.einsum("kii->ki", tensors)
     if np.any(np.abs(tensors - diagonal[:, :, None] * np.eye(pde.dim)) > 1e-9 * size):

@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from npdg.calculus import Scalar, grad
+from npdg.compilation import jit
 from npdg.errors import InputError
 from npdg.formulations.equation import equation_saddle, square
 from npdg.formulations.metrics import random_wave
@@ -106,4 +107,4 @@ def _is_energy(pde: PDE, energy: Density) -> bool:
             slope = jax.grad(lambda s: energy(lambda y: u(y) + s * phi(y), x))(0.0)
             return abs(slope - weak) <= 1e-6 * (1 + abs(weak))
 
-        return bool(jnp.all(jax.jit(jax.vmap(derived))(points, keys[:CHECKED], keys[CHECKED:])))
+        return bool(jnp.all(jit(jax.vmap(derived))(points, keys[:CHECKED], keys[CHECKED:])))

@@ -8,6 +8,7 @@ import numpy as np
 
 from npdg.calculus import grad
 from npdg.catalogue import find
+from npdg.compilation import jit
 from npdg.methods.registry import make_method
 from npdg.problem.pde import PDE
 from npdg.reproduce.printed import METHODS4, TABLE1, TABLE2, TABLE3, TABLE4
@@ -57,7 +58,7 @@ def solution_norms(pde: PDE, n: int) -> tuple[float, float]:
     exact = pde.exact
     assert exact is not None
     square = lambda x: jnp.stack([exact(x) ** 2, jnp.vdot(grad(exact)(x), grad(exact)(x))])
-    batch = jax.jit(lambda key: jnp.mean(jax.vmap(square)(pde.domain.sample_interior(key, 10_000).x), axis=0))
+    batch = jit(lambda key: jnp.mean(jax.vmap(square)(pde.domain.sample_interior(key, 10_000).x), axis=0))
     means = [np.asarray(batch(jax.random.key(k)), dtype=float) for k in range(max(n // 10_000, 1))]
     value, slope = np.sqrt(np.mean(means, axis=0))
     return float(value), float(slope)

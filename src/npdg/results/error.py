@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from npdg.calculus import grad
+from npdg.compilation import jit
 from npdg.fields.base import Field
 from npdg.problem.evolution import Evolution
 from npdg.problem.pde import PDE
@@ -44,7 +45,7 @@ def error_meter(pde: PDE, n: int, seed: int = 0) -> Callable[[Field], Errors]:
             ]
         )
 
-    @jax.jit
+    @jit
     def means(u: Field) -> Array:
         return jnp.mean(lax.map(lambda x: squares(u, x), points, batch_size=min(BATCH, n)), axis=0)
 
@@ -69,12 +70,12 @@ class MarchMeasure:
         domain, reference, density = evolution.domain, self.reference, evolution.energy
         drawn = domain.sample_interior(jax.random.key(1), MARCH_POINTS).x if reference is None else reference.points
         self.points = jnp.asarray(drawn)
-        self._values = jax.jit(lambda u: jax.vmap(u)(self.points))
+        self._values = jit(lambda u: jax.vmap(u)(self.points))
         self._known: dict[int, np.ndarray | None] = {}
         self._energy = None
         if density is not None:
             nodes = jnp.asarray(domain.spread(ENERGY_POINTS))
-            self._energy = jax.jit(lambda u: jnp.mean(jax.vmap(lambda x: density(u, x))(nodes)) * domain.volume)
+            self._energy = jit(lambda u: jnp.mean(jax.vmap(lambda x: density(u, x))(nodes)) * domain.volume)
 
     def rmse(self, number: int, u: Field) -> float | None:
         """The root mean square error of u at the time of some number, if a truth is known."""

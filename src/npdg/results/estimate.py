@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from npdg.calculus import grad, tangential_gradient
+from npdg.compilation import jit
 from npdg.fields.base import Field, parameter_count, split
 from npdg.fields.mlp import MLP, Sine
 from npdg.fields.tangent import Linearised
@@ -52,11 +53,11 @@ def error_estimate(pde: PDE, u: Field, seed: int = 0, points: int = 10_000) -> f
     enriched = Linearised.at(u, _richer(pde, u, keys[0]))
     recipe = correction(pde, enriched, per_coefficient=SPACE_POINTS) if dense else _krylov(pde, enriched)
     state = initial(recipe, 0)
-    solve = jax.jit(lambda key: step(recipe, State(state.fields, state.rules, key, state.step))[0].fields["u"])
+    solve = jit(lambda key: step(recipe, State(state.fields, state.rules, key, state.step))[0].fields["u"])
     first, second = solve(keys[1]), solve(keys[2])
     x, y = pde.domain.sample_interior(keys[3], points).x, pde.domain.sample_boundary(keys[4], points)
 
-    @jax.jit
+    @jit
     def means(first: Linearised, second: Linearised) -> Array:
         def inside(x: Array) -> Array:
             one, two, whole = grad(first.correction)(x), grad(second.correction)(x), grad(first)(x)

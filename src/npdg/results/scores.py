@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from npdg.compilation import jit
 from npdg.measures.empirical import Empirical
 from npdg.problem.transport import Transport
 from npdg.results.trained_map import TrainedMap
@@ -129,7 +130,7 @@ def monge_ampere(pair: Transport) -> Callable[..., Array] | None:
     if source.log_density(origin) is None or target.log_density(origin) is None:
         return None
 
-    @jax.jit
+    @jit
     def residual(phi: Callable[[Array], Array], x: Array, pushed: Array) -> Array:
         def one(point: Array, reached: Array) -> Array:
             logdet = -jnp.linalg.slogdet(jnp.eye(point.size) + jax.hessian(phi)(reached))[1]

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jax import Array
 
+from npdg.compilation import jit
 from npdg.fields.base import split
 from npdg.precision import precision
 from npdg.results.base import Result
@@ -38,9 +39,9 @@ def timing(result: Result) -> dict[str, float] | None:
 
 def _parts(recipe: Recipe, state: State, step_seconds: float) -> dict[str, float]:
     saddle = recipe.lower(state.data)
-    sample = jax.jit(lambda key: saddle.sample(key, recipe.sizes))
+    sample = jit(lambda key: saddle.sample(key, recipe.sizes))
     samples = sample(state.key)
-    slope = jax.jit(lambda fields, samples: gradients(saddle, fields, samples))
+    slope = jit(lambda fields, samples: gradients(saddle, fields, samples))
     sampling = min(_seconds(lambda: sample(state.key)), step_seconds) if recipe.resample else 0.0
     gradient = min(_seconds(lambda: slope(state.fields, samples)), step_seconds - sampling)
     return {

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from npdg.compilation import jit
 from npdg.linalg.result import Status
 from npdg.training.clock import Clock
 from npdg.training.progress import Evaluate, Events, Limits, Program, Progress
@@ -132,7 +133,7 @@ def _compile(recipe: Recipe, state: State) -> Program:
         _, state, reports, fine, _ = lax.while_loop(lambda c: (c[0] < count) & c[3] & ~c[4], body, start)
         return state, reports, fine
 
-    return Program(jax.jit(chunk).lower(state, 1).compile(), recipe.lower(state.data).residual)
+    return Program(jit(chunk).lower(state, 1).compile(), recipe.lower(state.data).residual)
 
 
 def _is_none(leaf: Any) -> bool:
