@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
+import equinox as eqx
+
 from npdg.training.clock import Clock
 from npdg.training.progress import Budget, Evaluate, Events, Limits, Progress, RecipeAfter
 from npdg.training.step import Recipe, initial
@@ -92,11 +94,36 @@ class Stage(Protocol):
         ...
 
 
+def take_beside(context: Context, progress: Progress) -> Progress:
+    """The run with what was tried beside it in place of what was trained: its newest state, and the settings for it."""
+    beside, events = progress.beside, context.events
+    assert beside is not None
+    events.on_note(f"{beside.settings.in_words()} are better than the trained network, and are taken")
+    events.on_chosen(beside.settings)
+    step = progress.state.step + 1
+    record = beside.history[-1]._replace(step=int(step), seconds=progress.seconds)
+    taken = replace(
+        progress,
+        state=eqx.tree_at(lambda state: state.step, beside.state, step),
+        recipe=beside.recipe,
+        settings=beside.settings,
+        history=[*progress.history, record],
+        program=None,
+        stop=StopReason.SECONDS if progress.stop is StopReason.DIVERGED else progress.stop,
+        beside=None,
+    )
+    events.report(record)
+    events.checkpoints.trained(taken)
+    return taken
+
+
 def run_stages(stages: Sequence[Stage], context: Context) -> Progress:
     """One stage after another, until one of them ends the run."""
     progress: Progress | None = None
     for number, stage in enumerate(stages):
         if progress is not None and progress.stop is not None and not progress.stop.goes_on:
+            diverged = progress.stop is StopReason.DIVERGED and progress.beside is not None
+            progress = take_beside(context, progress) if diverged else progress
             break
         seconds = context.budget.seconds
         if context.timed and progress is not None:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from npdg.compilation import jit
 from npdg.fields.base import Field
 from npdg.fields.features import KINDS, FeatureKind, Features, feature_sum, random_features
 from npdg.formulations.least_squares import hardy_weight, least_squares
@@ -42,7 +43,7 @@ STEEPEST = {"waves": 362.1, "ridges": 64.0, "bumps": 64.0}
 POOR = 1e-2  # √merit relative to that of u = 0, above which finer waves are tried as well.
 KEPT = 3  # Choices of one level that the next one tries.
 NEAR_ROUNDING = 1e-10  # The same, below which a level that is no better than the one before is the last.
-AT_ROUNDING = 3e-14  # √merit relative to that of u = 0, below which nothing is left but rounding.
+AT_ROUNDING = 1e-13  # √merit relative to that of u = 0, below which nothing is left but rounding.
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Search:
         or what is found cannot be told from the solution."""
         while self.level < len(UNITS) and not self.at_rounding and not self.context.events.should_stop():
             if not self.ahead:
-                if not self.tried:
+                if not self.tried:  # nothing on this level was finite
                     return
                 self.level += 1
                 self.settled = self._settled()
@@ -93,7 +94,9 @@ class Search:
                 continue
             if not self._time_left(until):
                 return
-            found = self._solved(self.ahead.pop(0))
+            found = self._solved(self.ahead.pop(0), until)
+            if found is None:
+                continue
             if found.choice.kind == "waves":
                 self.finest = max(self.finest, found.choice.scale)
             self.tried = sorted([*self.tried, found], key=lambda one: one.merit)
@@ -137,8 +140,8 @@ class Search:
         return self._affordable(list(dict.fromkeys([*best[:1], *finer[:1], *(waves if poor else []), *best[1:]])))
 
     def _time_left(self, until: float) -> bool:
-        seconds = 2 * ROWS * self.units**3 / self.context.clock.speed()
-        return self.spent + seconds * (1 if self.linear else 2) <= until
+        """Whether there is time for a solve with the features of this level."""
+        return self.spent + 2 * ROWS * self.units**3 / self.context.clock.speed() <= until
 
     def _features(self, choice: Choice, units: int) -> Features:
         seed, dim = [self.context.seed, units], self.pde.dim
@@ -156,15 +159,15 @@ class Search:
         lower, upper = pde.domain.bounds()
         measure = ImportanceSampled(pde.interior, lambda point: jnp.abs(pde.source(point.x)))
 
-        @jax.jit
+        @jit
         def sought() -> Array:
             points = measure.sample(jax.random.key(self.context.seed), units).x
             return jax.vmap(lambda x: (2 * x - lower - upper) / (upper - lower))(points)
 
         return sought()
 
-    def _solved(self, choice: Choice) -> Found:
-        """Least squares in one set of features, by sweeps while they help."""
+    def _solved(self, choice: Choice, until: float) -> Found | None:
+        """Least squares in one set of features, by sweeps while they help and there is time; none if not finite."""
         units, kind = self.units, choice.kind if self.level else None
         features = self._features(choice, units)
         shared = Features(features.weight, features.bias, features.number, kind)
@@ -183,8 +186,10 @@ class Search:
             helped = now < merit / 2
             if now < merit:
                 best, merit = progress, now
-            if not helped:
+            if not helped or not self._time_left(until):
                 break
+        if not math.isfinite(merit):
+            return None
         u = _of_kind(best.state.fields["u"], choice.kind)
         return Found(choice, units, u, merit, best.history[-1])
 
@@ -204,7 +209,7 @@ def feature_recipe(pde: PDE, u: Field, units: int) -> Recipe:
 def is_linear(pde: PDE) -> bool:
     """Whether the residual is affine in u, at a few random points."""
 
-    @jax.jit
+    @jit
     def defect() -> tuple[Array, Array]:
         keys = jax.random.split(jax.random.key(5), 3)
         u, v = (random_wave(key, pde.dim) for key in keys[:2])
@@ -228,7 +233,7 @@ def _of_kind(u: Field, kind: FeatureKind) -> Field:
 def as_trial(context: Context, search: Search) -> Trial | None:
     """What a search has found, as a trial whose progress has the shape of the method's own; none if nothing."""
     found = search.best
-    if found is None or not math.isfinite(found.merit):
+    if found is None:
         return None
     settings = context.candidates[0].changed(features=found.choice.kind, width=found.units, polish=False)
     recipe = context.method.recipe(context.problem, settings)

@@ -3,7 +3,7 @@
 No shape is best for every equation, and theory does not tell which. The candidates train one after the other for a
 small part of the budget. The first whose residual falls twentyfold in its trial is taken at once, so that an easy
 equation pays nothing; otherwise the one with the smallest residual is. What is compared is the same for all: residual
-and boundary mismatch on the same fresh points.
+and boundary mismatch on the same fresh points. In few dimensions sums of random features are tried before all of them.
 """
 
 import math
@@ -13,10 +13,10 @@ from typing import Any
 from npdg.precision import precision
 from npdg.training.loop import advance
 from npdg.training.progress import Events, Limits, Progress
-from npdg.training.stages.base import TRAINING, Context
+from npdg.training.stages.base import TRAINING, Context, take_beside
 from npdg.training.stages.features import MOST_DIMENSIONS, Search, as_trial
 from npdg.training.stages.trial import Trial, merit_of, replay, tried
-from npdg.training.stopping import StopReason
+from npdg.training.stopping import StopReason, asked_to_stop
 from npdg.training.tangent_space import as_float64
 
 CONVINCING = 2.5e-3  # A trial that lowers |residual|² to this part of its start is taken at once.
@@ -82,8 +82,7 @@ class Select:
         if linear.progress.stop is None and spent < MOSTLY * seconds:  # there is time to train the network as well
             late = replace(best, progress=replace(best.progress, seconds=spent))
             return self._taken(context, [linear, *trials], late, linear)
-        ended = replace(linear.progress, stop=linear.progress.stop or StopReason.SEARCHED)
-        return self._taken(context, [linear, *trials], replace(linear, progress=ended))
+        return self._taken(context, [linear, *trials], _ended(context, linear))
 
     def _finished(self, context: Context, search: Search) -> Progress:
         """The search alone, to the end of the run's seconds."""
@@ -92,8 +91,7 @@ class Select:
             search.run(context.budget.seconds)
             linear = as_trial(context, search)
         assert linear is not None
-        stop = linear.progress.stop or StopReason.SEARCHED
-        return self._taken(context, [linear], replace(linear, progress=replace(linear.progress, stop=stop)))
+        return self._taken(context, [linear], _ended(context, linear))
 
     def _taken(self, context: Context, trials: list[Trial], best: Trial, beside: Trial | None = None) -> Progress:
         chosen = best.progress
@@ -112,7 +110,7 @@ class Select:
     def trials(self, context: Context, spent: float = 0.0, hopeless: float = math.inf) -> list[Trial]:
         """Train each candidate for its share of the seconds, until one convinces; some may be spent already.
 
-        If the first has a merit above `hopeless`, the others are not tried.
+        After one whose merit is above `hopeless`, no other is tried.
         """
         trials: list[Trial] = []
         seconds = context.budget.seconds
@@ -129,17 +127,21 @@ class Select:
                 trials.append(tried(context.problem, start, train))
             spent = trials[-1].progress.seconds
             stop = trials[-1].progress.stop
-            if (
-                trials[-1].ratio <= CONVINCING
-                or trials[-1].merit > hopeless
-                or stop not in (StopReason.SECONDS, StopReason.DIVERGED)
-            ):
+            decided = trials[-1].ratio <= CONVINCING or trials[-1].merit > hopeless
+            if decided or stop not in (StopReason.SECONDS, StopReason.DIVERGED):
                 break
         return trials
 
 
 def _spent(trials: list[Trial]) -> float:
     return max(trial.progress.seconds for trial in trials)
+
+
+def _ended(context: Context, linear: Trial) -> Trial:
+    """A search that is the end of its run."""
+    asked = asked_to_stop(context.events.should_stop())
+    stop = linear.progress.stop or asked or StopReason.SEARCHED
+    return replace(linear, progress=replace(linear.progress, stop=stop))
 
 
 @dataclass(frozen=True)
@@ -154,14 +156,7 @@ class TakeBetter:
         with precision("float64"):
             merit = merit_of(context.problem)
             now, other = (merit({"u": as_float64(one.state.fields["u"])}) for one in (progress, beside))
-        if now <= other:
-            return progress
-        context.events.on_note(f"{beside.settings.in_words()} were better than the trained network, and are taken")
-        context.events.on_chosen(beside.settings)
-        history = [*progress.history, beside.history[-1]._replace(step=len(progress.history) + 1)]
-        taken = replace(progress, state=beside.state, recipe=beside.recipe, settings=beside.settings, program=None)
-        context.events.checkpoints.trained(taken)
-        return replace(taken, history=history, beside=None)
+        return progress if now <= other else take_beside(context, progress)
 
     def reserve(self, context: Context, progress: Progress, seconds: float) -> float:
         return 0.0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
+from npdg.compilation import jit
 from npdg.formulations.least_squares import hardy_weight, least_squares
 from npdg.problem.pde import PDE
 from npdg.saddle.saddle import Fields
@@ -32,8 +33,8 @@ def merit_of(pde: PDE) -> Callable[[Fields], float]:
     """|residual|², weighed by Hardy's inequality, and boundary mismatch of any field on the same points; infinite if
     not finite."""
     saddle = least_squares(pde, boundary_norm="h1", weight=hardy_weight(pde))
-    samples = jax.jit(lambda: saddle.sample(jax.random.key(2**31), MERIT_POINTS))()
-    value = jax.jit(lambda fields: saddle.value(fields, samples, "u"))
+    samples = jit(lambda: saddle.sample(jax.random.key(2**31), MERIT_POINTS))()
+    value = jit(lambda fields: saddle.value(fields, samples, "u"))
 
     def merit(fields: Fields) -> float:
         result = float(value({"u": fields["u"]}))
