@@ -46,3 +46,26 @@ def test_the_oldest_programs_are_removed_and_all_of_them_on_request(tmp_path, mo
     assert sorted(path.name for path in directory.iterdir()) == ["2", "3"]
     assert compilation.remove_programs() == 200
     assert not list(directory.iterdir())
+
+
+def test_what_is_made_for_an_object_is_made_once_and_kept_for_a_few():
+    class Subject:
+        pass
+
+    made = []
+    make = compilation.once_for_each(lambda subject: made.append(subject) or len(made))
+    first = Subject()
+    assert make(first) == make(first) == 1
+    others = [Subject() for _ in range(compilation.MOST_SUBJECTS)]
+    assert [make(other) for other in others] == list(range(2, 2 + len(others)))
+    assert make(first) == 2 + len(others)  # it had been forgotten
+
+
+def test_an_option_that_xla_does_not_know_is_left_out(monkeypatch):
+    monkeypatch.setattr(compilation, "QUICK", {"xla_no_such_option": 1})
+    compilation.compiler_options.cache_clear()
+    try:
+        assert compilation.compiler_options() is None
+        assert compilation.jit(lambda x: x + 1)(1.0) == 2.0
+    finally:
+        compilation.compiler_options.cache_clear()

@@ -19,12 +19,32 @@ FEWEST_SECONDS = 0.05  # Seconds of a compilation below which its program is not
 # On a CPU a step's time is that of matrix products and factorisations, which are libraries' code. What XLA makes of
 # the rest is as fast with these, and compiled in a third of the time (docs/notebook.md).
 QUICK: dict[str, bool | int] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+MOST_SUBJECTS = 8  # Objects for which programs are kept in a process.
 _told: list[Path | None] = []
 
 
 def jit(function: Callable[..., Any], **options: Any) -> Any:
     """`jax.jit`, with the options by which a CPU's programs are compiled quickly."""
     return jax.jit(function, compiler_options=compiler_options(), **options)
+
+
+def once_for_each(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of one object that is called once for it: what it made, such as a program, is kept for a while.
+
+    Objects are told apart by identity: an equation is made of functions, which have no other.
+    """
+    made: dict[int, tuple[Any, Any]] = {}
+
+    @functools.wraps(make)
+    def kept(subject: Any) -> Any:
+        if id(subject) not in made:
+            result = make(subject)
+            while len(made) >= MOST_SUBJECTS:
+                made.pop(next(iter(made)))
+            made[id(subject)] = subject, result  # holding the subject, whose identity is nobody else's then
+        return made[id(subject)][1]
+
+    return kept
 
 
 @functools.cache

@@ -184,6 +184,8 @@ def test_two_files_of_samples(files, capsys):
     assert result["steps"] == 3
     assert (run / "report.html").is_file()
     assert (run / "figures" / "map.png").is_file()
+    assert "timing" not in json.loads((run / "report.json").read_text())  # a run does not wait for it
+    assert _guarded(lambda: app(["report", str(run)], standalone_mode=False)) == 0
     spent = json.loads((run / "report.json").read_text())["timing"]
     assert min(spent["sampling"], spent["evaluation"]) > 0
     assert "evaluation" in (run / "report.html").read_text().split("the whole run")[1]

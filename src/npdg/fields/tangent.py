@@ -1,6 +1,7 @@
 """Functions in the tangent space of a network."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -50,10 +51,21 @@ class Linearised(eqx.Module):
 
     def correction(self, x: Array) -> Array:
         """What is added to the base."""
-        parts = [_slope(net.field, c, x) for net, c in zip(self.nets, self.coefficients, strict=True)]
-        return jnp.sum(jnp.stack(parts))
+        alike: dict[Any, list[tuple[Field, Array]]] = {}
+        for net, c in zip(self.nets, self.coefficients, strict=True):
+            shape = jax.tree.structure(net), tuple(leaf.shape for leaf in jax.tree.leaves(net))
+            alike.setdefault(shape, []).append((net.field, c))
+        return jnp.sum(jnp.stack([_slopes(group, x) for group in alike.values()]))
 
 
-def _slope(net: Field, direction: Array, x: Array) -> Array:
-    vector, build = split(net)
-    return jax.jvp(lambda v: build(v)(x), (vector,), (direction,))[1]
+def _slopes(group: list[tuple[Field, Array]], x: Array) -> Array:
+    """Σ ∂_θ net · c over networks of one shape, which are traced once."""
+
+    def slope(net: Field, direction: Array) -> Array:
+        vector, build = split(net)
+        return jax.jvp(lambda v: build(v)(x), (vector,), (direction,))[1]
+
+    if len(group) == 1:
+        return slope(*group[0])
+    nets, directions = jax.tree.map(lambda *leaves: jnp.stack(leaves), *group)
+    return jnp.sum(jax.vmap(slope)(nets, directions))

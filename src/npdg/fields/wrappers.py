@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -42,6 +43,15 @@ class Extrapolated(eqx.Module):
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, "..."]:
         new = self.new(x)
         return new + self.omega * (new - self.old(x))
+
+
+class Gradient(eqx.Module):
+    """∇u of a field u."""
+
+    field: Field
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, " d"]:
+        return jax.grad(self.field)(x)
 
 
 class WithConstants(eqx.Module):

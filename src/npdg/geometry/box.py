@@ -70,15 +70,12 @@ class Box(Domain):
         area = np.repeat(1.0 / (np.array(self.upper) - np.array(self.lower)), 2)
         edges = jnp.array(np.cumsum(area) / np.sum(area))
         position = (jnp.arange(n) + jax.random.uniform(shift)) / n
-        face = jnp.minimum(jnp.searchsorted(edges, position, side="right"), 2 * self.dim - 1)
-        lower, upper = jnp.array(self.lower), jnp.array(self.upper)
-
-        def onto_face(x: Array, face: Array) -> tuple[Array, Array]:
-            axis = jax.nn.one_hot(face // 2, self.dim, dtype=x.dtype)
-            wall, sign = jnp.where(face % 2 == 0, lower, upper), jnp.where(face % 2 == 0, -1.0, 1.0)
-            return jnp.where(axis > 0, wall, x), sign * axis
-
-        return boundary_points(turn, *jax.vmap(onto_face)(x, face))
+        face = jnp.minimum(jnp.sum(edges[None] <= position[:, None], axis=1), 2 * self.dim - 1)
+        across = (face // 2)[:, None] == jnp.arange(self.dim)[None]
+        at_upper = (face % 2 == 1)[:, None]
+        wall = jnp.where(at_upper, jnp.array(self.upper)[None], jnp.array(self.lower)[None])
+        sign = jnp.where(at_upper, 1.0, -1.0)
+        return boundary_points(turn, jnp.where(across, wall, x), jnp.where(across, sign, 0.0))
 
     def cutoff(self, x: Array) -> Array:
         return jnp.min(jnp.minimum(x - jnp.array(self.lower), jnp.array(self.upper) - x))

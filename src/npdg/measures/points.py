@@ -24,13 +24,11 @@ class Points(eqx.Module):
 def boundary_points(key: Array, x: Array, normal: Array) -> Points:
     """Points of a boundary, with a random tangent each."""
 
-    def tangent(gauss: Array, normal: Array) -> Array:
-        along = gauss - jnp.vdot(gauss, normal) * normal
-        length = jnp.linalg.norm(along)
-        # In one dimension there is no tangent: the vector is zero.
-        return along * ((normal.size - 1) ** 0.5 / jnp.where(length > 0, length, 1))
-
-    return Points(x, normal, jax.vmap(tangent)(jax.random.normal(key, x.shape), normal))
+    gauss, dim = jax.random.normal(key, x.shape), x.shape[1]
+    along = gauss - jnp.sum(gauss * normal, axis=1, keepdims=True) * normal
+    length = jnp.linalg.norm(along, axis=1, keepdims=True)
+    # In one dimension there is no tangent: the vector is zero.
+    return Points(x, normal, along * ((dim - 1) ** 0.5 / jnp.where(length > 0, length, 1)))
 
 
 @runtime_checkable

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Num
 
+from npdg.compilation import jit
 from npdg.errors import InputError
+from npdg.fields.base import Field
+from npdg.fields.wrappers import Gradient
 from npdg.geometry.domain import Domain
 from npdg.linalg.result import Status
 from npdg.precision import precision
@@ -185,6 +190,16 @@ class Result(abc.ABC):
         return service("save")(self, Path(path))
 
 
+def _values(u: Field, x: Array) -> Array:
+    """u at points, by a program that is made once for fields of one shape."""
+    return _value_program()(u, x)
+
+
+@functools.cache
+def _value_program() -> Callable[[Field, Array], Array]:
+    return jit(lambda u, x: jax.vmap(u)(x))
+
+
 @dataclass(kw_only=True)
 class FieldResult(Result):
     """A result that is a function on a domain."""
@@ -195,8 +210,10 @@ class FieldResult(Result):
         if points.ndim not in (1, 2) or points.shape[-1] != self.problem.dim:
             raise InputError(f"x: shape {points.shape} is not allowed; give points of shape (n, {self.problem.dim}).")
         with precision(self.precision):
-            batch = jnp.asarray(points)
-            return np.asarray(function(batch) if batch.ndim == 1 else jax.vmap(function)(batch))
+            batch = jnp.asarray(np.atleast_2d(points))
+            program = _values if isinstance(function, eqx.Module) else lambda f, x: jit(jax.vmap(f))(x)
+            values = np.asarray(program(function, batch))
+            return values[0, ...] if points.ndim == 1 else values  # an array also where that is one number
 
     @property
     def domain(self) -> Domain:
@@ -209,7 +226,7 @@ class FieldResult(Result):
         values = self.evaluate(u, points)
         if not gradient:
             return values, ["u"]
-        slopes = self.evaluate(jax.grad(u), points)
+        slopes = self.evaluate(Gradient(u), points)
         names = ["u", *(f"du{k}" for k in range(1, self.problem.dim + 1))]
         return np.concatenate([values[:, None], slopes], axis=1), names
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from npdg.errors import InputError
 from npdg.fields.base import Field
 from npdg.fields.tangent import Linearised
+from npdg.fields.wrappers import Gradient
 from npdg.precision import precision
 from npdg.problem.pde import PDE
 from npdg.results.arrays import filled
@@ -62,7 +63,7 @@ class Solution(FieldResult):
 
     def gradient(self, x: Any) -> Float[np.ndarray, "*n d"]:
         """∇u at the points `x (n, d)`, or at one point `(d,)`."""
-        return self.evaluate(jax.grad(self.u), x)
+        return self.evaluate(Gradient(self.u), x)
 
     @property
     def pde(self) -> PDE:

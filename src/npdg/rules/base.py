@@ -20,9 +20,10 @@ TINY = 1e-30
 class View(NamedTuple):
     """What a rule sees: the field, the gradient of L by its parameters, its sense and its Gram matrix.
 
-    `value` is L at another field of this player on the same samples. For a descending player, `supremum` is L at its
-    present field and at the duals that have just moved: how far from the solution it is. What is a function costs
-    nothing unless it is called; `gram(products=False)` has rows alone.
+    There is no gradient for a rule that says that it does not look at it. `value` is L at another field of this player
+    on the same samples. For a descending player, `supremum` is L at its present field and at the duals that have just
+    moved: how far from the solution it is. What is a function costs nothing unless it is called;
+    `gram(products=False)` has rows alone.
     """
 
     field: Field
@@ -49,12 +50,14 @@ class Rule(NamedTuple):
     """An update rule: `init(field) -> state` and `step(view, state) -> (field, state, Move)`.
 
     `renewed(state, field)` is the state for a like problem with other data, such as the next time step; a new one
-    unless a rule's memory is worth keeping.
+    unless a rule's memory is worth keeping. A rule without `sees_gradient` has all it
+    needs in the rows of its Gram matrix.
     """
 
     init: Callable[[Field], Any]
     step: Callable[[View, Any], tuple[Field, Any, Move]]
     carries_over: bool = False
+    sees_gradient: bool = True
 
     def renewed(self, state: Any, field: Field) -> Any:
         return state if self.carries_over else self.init(field)

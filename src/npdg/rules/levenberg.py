@@ -91,6 +91,7 @@ def best_damping(damping: float = 1e-3, momentum: float = 0.0, factors: tuple[fl
     return Acceptance(init, step, carries_over=True)
 
 
-def trusted(direction: Direction, *, damping: float = 1e-3, momentum: float = 0.0) -> Rule:
-    """The natural gradient with the damping that is best on its samples, for players whose L is ½|features|²."""
-    return combined(direction, best_damping(damping, momentum))
+def trusted(direction: Direction, *, damping: float = 1e-3, momentum: float = 0.0, sees_gradient: bool = True) -> Rule:
+    """The natural gradient with the damping that is best on its samples, for players whose L is ½|features|²; the
+    gradient of L is left out for a direction that has it in its rows."""
+    return combined(direction, best_damping(damping, momentum))._replace(sees_gradient=sees_gradient)

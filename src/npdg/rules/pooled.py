@@ -100,4 +100,4 @@ def _rule(gather: Gather, answer: Answer) -> Rule:
         update = view.sense * solve.x
         return moved(view, update), pool, report(solve.x, update, solve)
 
-    return Rule(init, step)
+    return Rule(init, step, sees_gradient=False)

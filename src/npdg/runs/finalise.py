@@ -22,10 +22,11 @@ def begin(directory: Path, command: str) -> None:
     _note(directory, {"command": command})
 
 
-def finalise(directory: Path, result: Result, *, brief: bool = False) -> Path:
+def finalise(directory: Path, result: Result, *, brief: bool = False, timed: bool = False) -> Path:
     """Write everything that only a report needs, and the report itself; returns its path.
 
-    A `brief` report is made of what is there already; `npdg report` makes the rest.
+    A `brief` report is made of what is there already, and one that is not `timed` does not say where the time of a step
+    goes, for which parts of a step are compiled again; `npdg report` makes the rest.
     """
     if brief:
         return build.write(read_run(directory))
@@ -34,7 +35,8 @@ def finalise(directory: Path, result: Result, *, brief: bool = False) -> Path:
     slices = slices_of(result)
     if slices is not None:
         slices.write(figures / SLICES)
-    _note(directory, {"timing": timing(result)})
+    if timed:
+        _note(directory, {"timing": timing(result)})
     return build.write(read_run(directory))
 
 

@@ -102,7 +102,7 @@ def completed(run: Run, warn: Callable[[str], None]) -> Run:
     if not build.incomplete(run):
         return run
     try:
-        finalise(run.directory, open_saved(run.directory, None))
+        finalise(run.directory, open_saved(run.directory, None), timed=True)
     except InputError as error:
         warn(f"the report has no pictures of the solution: {error}")
     return read_run(run.directory)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from npdg.compilation import jit
 from npdg.fields.base import Field, split
 from npdg.fields.wrappers import Extrapolated
 from npdg.rules.base import Move, Rule, View
@@ -25,8 +26,8 @@ class Recipe:
     """All that training needs: the saddle, starting fields, a rule per player, batch sizes, extrapolation ω.
 
     `lower(data)` is the saddle of a problem whose data are carried in the state, so that nothing is compiled anew when
-    they change. With `resample` off, every step sees the same samples. `repeats`: how often a player moves in a step,
-    if not once.
+    they change; `data` are those at the start. With `resample` off, every step sees the same samples. `repeats`: how
+    often a player moves in a step, if not once.
     """
 
     lower: Callable[[Data], Saddle]
@@ -36,6 +37,7 @@ class Recipe:
     omega: float = 0.0
     resample: bool = True
     repeats: Mapping[str, int] = field(default_factory=dict)
+    data: Data = field(default_factory=dict)
 
 
 class State(eqx.Module):
@@ -58,13 +60,13 @@ class Info(NamedTuple):
 
 
 def initial(recipe: Recipe, seed: int) -> State:
-    """The state before the first step, of a problem without data."""
+    """The state before the first step."""
     start, key = jax.random.split(jax.random.key(seed))
-    fields = dict(recipe.start(start))
+    fields = dict(jit(recipe.start)(start))
     rules = {name: recipe.rules[name].init(f) for name, f in fields.items() if name in recipe.rules}
     # Types that do not depend on how a number was made, so that a state read from a file compiles to the same program.
     strong = jax.tree.map(lambda leaf: lax.convert_element_type(leaf, np.dtype(leaf.dtype)), rules)
-    return State(fields, strong, key, jnp.zeros((), int))
+    return State(fields, strong, key, jnp.zeros((), int), dict(recipe.data))
 
 
 def step(recipe: Recipe, state: State) -> tuple[State, Info]:
@@ -118,18 +120,19 @@ class _Turn:
             values = self.saddle.terms({**fields, player.name: build(v)}, self.samples, player.name)
             return self.saddle.combine(values), values
 
-        gradient, values = jax.grad(seen, has_aux=True)(vector)
+        rule = self.recipe.rules[player.name]
+        gradient, values = jax.grad(seen, has_aux=True)(vector) if rule.sees_gradient else (None, seen(vector)[1])
         self.terms.update({name: value for name, value in values.items() if name not in self.terms})
         view = View(
             fields[player.name],
-            gradient,
+            cast(Array, gradient),
             player.sense,
             value=lambda field: self.saddle.value({**fields, player.name: field}, self.samples, player.name),
             gram=partial(gram, player, fields, self.samples),
             supremum=supremum,
         )
         rule_state = self.rules.get(player.name)
-        moved, rule_state, self.moves[player.name] = self.recipe.rules[player.name].step(view, rule_state)
+        moved, rule_state, self.moves[player.name] = rule.step(view, rule_state)
         if player.name in self.rules:
             self.rules[player.name] = rule_state
         return moved

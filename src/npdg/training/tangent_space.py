@@ -23,7 +23,6 @@ from npdg.fields.base import Field, Frozen, parameter_count, split
 from npdg.fields.tangent import Linearised
 from npdg.formulations.least_squares import least_squares
 from npdg.measures.adaptive import ImportanceSampled
-from npdg.measures.mixture import Mixture
 from npdg.measures.points import Points
 from npdg.problem.pde import PDE
 from npdg.rules.pooled import pooled
@@ -33,7 +32,7 @@ from npdg.training.step import Recipe
 LARGEST_DENSE = 7000  # Parameters beyond which a dense solve takes minutes and gigabytes.
 BATCH_BYTES = 400 * 2**20  # Memory for the Jacobian of one batch.
 BATCH_POINTS = 8  # Interior points of a batch per coefficient.
-WORST_POINTS = 0.2, 20  # The part of the points that is sought where u is worst, and among how many each is.
+WORST_POINTS = 0.2, 20  # The part of the points that is sought where u is worst, and among how many each of these is.
 RARE_POINTS = 0.1, 100  # The same in two tangent spaces, where what is left is near rarer points.
 UNDETERMINED_POINTS = 0.4  # The part of the points that is sought where one batch leaves u most undetermined.
 POSTERIOR_DRAWS = 2  # Draws of the coefficients that tell where that is.
@@ -75,12 +74,14 @@ def correction(
     # One boundary point for two interior ones; as many as the memory holds, but more rows than coefficients.
     fewest = (0.6 if pde.boundary.rows > 1 else 0.8) * columns
     interior = int(max(min(max(per_coefficient * columns, 2000), BATCH_BYTES / (16 * columns)), fewest))
-    saddle = _importance_sampled(least_squares(pde, boundary_norm="h1-sampled"), start, worst, draws)
+    uniform = least_squares(pde, boundary_norm="h1-sampled")
     return Recipe(
-        lower=lambda data: saddle,
+        # What is trained with every equation anew is data of the program, not a part of it.
+        lower=lambda data: _importance_sampled(uniform, data["start"], worst, data.get("draws")),
         start=lambda key: {"u": start},
         rules={"u": pooled(columns)},
         sizes={"interior": interior, "boundary": interior // 2},
+        data={"start": start} if draws is None else {"start": start, "draws": draws},
     )
 
 
@@ -101,17 +102,14 @@ def _importance_sampled(saddle: Saddle, start: Linearised, worst: tuple[float, i
     for part in player.metric:
         at = lambda u, point, part=part: part.feature({"u": u}, point)
 
-        def change(point: Points, at=at) -> Array:
+        def densities(point: Points, at=at) -> Array:
+            if draws is None:
+                return jnp.linalg.norm(at(start, point))[None]
             moved = lambda c: at(eqx.tree_at(lambda s: s.coefficients[0], start, c), point)
-            along = lambda draw: jax.jvp(moved, (start.coefficients[0],), (draw,))[1]
-            return jnp.linalg.norm(jax.vmap(along)(draws))
+            value, along = jax.linearize(moved, start.coefficients[0])
+            return jnp.stack([jnp.linalg.norm(value), jnp.linalg.norm(jax.vmap(along)(draws))])
 
-        uniform = measures[part.over]
         share, tries = worst
-        large = ImportanceSampled(uniform, lambda point, at=at: jnp.linalg.norm(at(start, point)), tries)
-        parts, shares = (uniform, large), (1 - share, share)
-        if draws is not None:
-            parts = (*parts, ImportanceSampled(uniform, change))
-            shares = (1 - share - UNDETERMINED_POINTS, share, UNDETERMINED_POINTS)
-        measures[part.over] = Mixture(parts, shares)
+        shares = (share,) if draws is None else (share, UNDETERMINED_POINTS)
+        measures[part.over] = ImportanceSampled(measures[part.over], densities, shares, round(share * tries))
     return replace(saddle, measures=measures)

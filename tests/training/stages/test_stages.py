@@ -28,6 +28,7 @@ from npdg.training.stages.correction import (
     ENOUGH_ROWS,
     FEWEST_ROWS,
     Correct,
+    Plan,
     correction_seconds,
     in_two_spaces,
     points_in,
@@ -271,7 +272,8 @@ def test_a_batch_of_the_polish_has_no_more_rows_than_its_seconds_are_enough_for(
     one = size**3 / (SPEED / 2)
     points = points_in(3 * one, u, SPEED)
     sizes = correction_recipe(equation(), Linearised.at(u, (u,)), per_coefficient=points).sizes
-    assert sizes["interior"] + 2 * sizes["boundary"] == pytest.approx(3 * size, rel=1e-3)  # a trace is two rows
+    rows = sizes["interior"] + 2 * sizes["boundary"]  # a trace is two rows
+    assert 3 * size / 2**0.5 < rows <= 3 * size  # of a few sizes, whose programs may be there
     assert points_in(0.1 * one, u, SPEED) == FEWEST_ROWS / 2  # what is begun has its fewest rows
     assert points_in(1e6, u, SPEED) == BATCH_POINTS
 
@@ -279,8 +281,8 @@ def test_a_batch_of_the_polish_has_no_more_rows_than_its_seconds_are_enough_for(
 def test_a_run_that_has_few_seconds_left_is_polished_with_few_rows(monkeypatch):
     asked: list[tuple[float, Limits]] = []
 
-    def watched(context: Context, before: Progress, start: Linearised, how: dict[str, Any], limits: Limits) -> Progress:
-        asked.append((how["per_coefficient"], limits))
+    def watched(context: Context, before: Progress, start: Linearised, plan: Plan, limits: Limits) -> Progress:
+        asked.append((plan.per_coefficient, limits))
         return before
 
     monkeypatch.setattr(correction, "corrected", watched)
@@ -290,14 +292,14 @@ def test_a_run_that_has_few_seconds_left_is_polished_with_few_rows(monkeypatch):
     clock = Steady(rate=2 * parameter_count(u) ** 3)
     Correct()(context(Budget(seconds=10.0), clock=clock), trained)
     ((points, limits),) = asked
-    assert points == pytest.approx(5 / 2)
+    assert points == 2  # the next below 5/2
     assert limits == Limits(seconds=10.0)
 
 
 def test_a_second_space_is_not_begun_when_the_first_batch_took_all_the_seconds(monkeypatch):
     asked: list[Limits] = []
 
-    def slow(context: Context, before: Progress, start: Linearised, how: dict[str, Any], limits: Limits) -> Progress:
+    def slow(context: Context, before: Progress, start: Linearised, plan: Plan, limits: Limits) -> Progress:
         asked.append(limits)
         return replace(before, seconds=before.seconds + took)
 
@@ -315,7 +317,7 @@ def test_a_second_space_is_not_begun_when_the_first_batch_took_all_the_seconds(m
 def test_what_training_took_too_long_is_not_taken_from_the_polish(monkeypatch):
     asked: list[Limits] = []
 
-    def watched(context: Context, before: Progress, start: Linearised, how: dict[str, Any], limits: Limits) -> Progress:
+    def watched(context: Context, before: Progress, start: Linearised, plan: Plan, limits: Limits) -> Progress:
         asked.append(limits)
         return before
 

@@ -3,26 +3,29 @@
 In two, one batch tells the first correction, and where it leaves u most undetermined; then both spaces are solved in.
 """
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import equinox as eqx
 import jax
+from jax import Array
 
 from npdg.fields.base import Field, parameter_count
 from npdg.fields.tangent import Linearised
 from npdg.precision import precision
+from npdg.problem.pde import PDE
 from npdg.rules.pooled import TRIANGULAR
 from npdg.training.loop import advance
 from npdg.training.progress import Events, Limits, Progress
 from npdg.training.stages.base import Context
 from npdg.training.stages.trial import merit_of, replay
-from npdg.training.step import State, initial
+from npdg.training.step import Recipe, State, initial
 from npdg.training.stopping import StopReason
 from npdg.training.tangent_space import (
     BATCH_POINTS,
     LARGEST_DENSE,
     RARE_POINTS,
+    WORST_POINTS,
     as_float64,
     correction,
     doubled,
@@ -58,7 +61,8 @@ def correction_seconds(seconds: float, u: Field, speed: float) -> float:
 def points_in(seconds: float, u: Field, speed: float) -> float:
     """Interior points per parameter of one batch: as many as the seconds are enough for, but never too few rows."""
     rows = max(seconds / _row_each(parameter_count(u), speed), FEWEST_ROWS)
-    return min(BATCH_POINTS, rows / ROWS_PER_POINT)
+    # One of a few numbers, so that a program that was compiled ahead, or is kept, fits.
+    return float(2 ** (math.floor(2 * math.log2(min(BATCH_POINTS, rows / ROWS_PER_POINT))) / 2))
 
 
 def _share(seconds: float) -> float:
@@ -91,30 +95,49 @@ class Correct:
             return 0.0
         return correction_seconds(seconds, progress.state.fields["u"], context.clock.speed())
 
+    def _first(self, context: Context, progress: Progress, until: float, u: Field, speed: float) -> "Plan":
+        """What is solved in the first tangent space: one batch if a second follows, else what there is time for."""
+        if in_two_spaces(context.budget.seconds or 0.0, u, speed):
+            return Plan(FIRST_POINTS)
+        left = max(until - progress.seconds, 0.0)
+        return Plan(points_in(min(left, correction_seconds(until, u, speed)), u, speed))
+
     def _corrected(self, context: Context, trained: Progress, until: float, twice: bool, speed: float) -> Progress:
         u = as_float64(trained.state.fields["u"])
-        start = Linearised.at(u, (u,))
-        how: dict[str, Any] = {"per_coefficient": points_in(until - trained.seconds, u, speed)}
+        start, plan = Linearised.at(u, (u,)), self._first(context, trained, until, u, speed)
         if twice:
             one = Limits(steps=int(trained.state.step) + 1)
-            trained = corrected(context, trained, start, {"per_coefficient": FIRST_POINTS}, one)
+            trained = corrected(context, trained, start, plan, one)
             found = trained.state.fields["u"]
             if isinstance(found, Linearised):
                 draws = posterior_draws(trained.state.rules["u"].matrix, jax.random.key(context.seed))
-                start = doubled(found)
-                how = {"per_coefficient": SECOND_POINTS, "worst": RARE_POINTS, "draws": draws}
+                start, plan = doubled(found), Plan(SECOND_POINTS, RARE_POINTS, draws)
         ended = trained.stop is not None and not trained.stop.goes_on
         if ended or trained.seconds >= until:  # the first batch may have taken it all
             return trained
-        return corrected(context, trained, start, how, Limits(seconds=until))
+        return corrected(context, trained, start, plan, Limits(seconds=until))
 
 
-def corrected(context: Context, before: Progress, start: Linearised, how: dict[str, Any], limits: Limits) -> Progress:
+@dataclass(frozen=True)
+class Plan:
+    """How a correction is solved for: interior points per coefficient, and where some of them are sought."""
+
+    per_coefficient: float
+    worst: tuple[float, int] = WORST_POINTS
+    draws: Array | None = None
+
+    def recipe(self, pde: PDE, start: Linearised) -> Recipe:
+        """The run for the coefficients of `start`."""
+        return correction(pde, start, per_coefficient=self.per_coefficient, worst=self.worst, draws=self.draws)
+
+
+def corrected(context: Context, before: Progress, start: Linearised, plan: Plan, limits: Limits) -> Progress:
     """A run for the coefficients of `start`, taken if it is better on fresh points."""
-    recipe = correction(context.problem, start, **how)
+    recipe = plan.recipe(context.problem, start)
     state: State = eqx.tree_at(lambda s: s.step, initial(recipe, context.seed), before.state.step)
     begun = replace(before, state=state, recipe=recipe, program=None, detail="")
-    evaluate = context.method.meter(context.problem, before.settings)
+    last = limits.seconds is not None
+    evaluate = context.method.meter(context.problem, before.settings) if last else (lambda state: {})
     quiet = Events(should_stop=context.events.should_stop)
     after = advance(begun, limits, quiet, stage=CORRECTION, evaluate=evaluate, clock=context.clock)
     assert after.stop is not None

@@ -1,12 +1,13 @@
 """Trials: some training whose outcome is compared with its start, on points that are the same for all."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
+from jax import Array
 
-from npdg.compilation import jit
+from npdg.compilation import jit, once_for_each
 from npdg.formulations.least_squares import hardy_weight, least_squares
 from npdg.problem.pde import PDE
 from npdg.saddle.saddle import Fields
@@ -29,16 +30,19 @@ class Trial:
         return f"{settings.in_words()}: |residual|² fell to {self.ratio:.1e} of its start in {steps} steps"
 
 
+@once_for_each
 def merit_of(pde: PDE) -> Callable[[Fields], float]:
     """|residual|², weighed by Hardy's inequality, and boundary mismatch of any field on the same points; infinite if
     not finite."""
     saddle = least_squares(pde, boundary_norm="h1", weight=hardy_weight(pde))
-    samples = jit(lambda: saddle.sample(jax.random.key(2**31), MERIT_POINTS))()
-    value = jit(lambda fields: saddle.value(fields, samples, "u"))
+
+    @jit
+    def value(fields: Fields, key: Array) -> Array:
+        return saddle.value(fields, saddle.sample(key, MERIT_POINTS), "u")
 
     def merit(fields: Fields) -> float:
-        result = float(value({"u": fields["u"]}))
-        return result if jnp.isfinite(result) else float("inf")
+        result = float(value({"u": fields["u"]}, jax.random.key(2**31)))
+        return result if math.isfinite(result) else math.inf
 
     return merit
 
