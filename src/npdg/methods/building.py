@@ -1,6 +1,7 @@
 """What methods for equations are built of: networks, directions and sizes, as the settings describe them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from npdg.geometry.domain import Domain
 from npdg.linalg.cg import cg
 from npdg.linalg.lsmr import lsmr
 from npdg.linalg.minres import minres
+from npdg.measures.adaptive import ImportanceSampled
 from npdg.methods.settings import Network, Settings, Solver
 from npdg.problem.pde import PDE, check_function
 from npdg.rules.base import Direction, Rule
@@ -26,6 +28,8 @@ from npdg.rules.directions import by_factors, by_products, by_rows
 from npdg.rules.levenberg import trusted
 from npdg.saddle.saddle import Saddle
 from npdg.training.step import Data, Recipe
+
+SOUGHT_AMONG = 10  # Candidates for each point of a batch, among which those where the source is large are chosen.
 
 
 def direction(solver: Solver) -> Direction:
@@ -88,7 +92,16 @@ def least_squares_recipe(method: Any, problem: Any, settings: Settings, rule: Ru
     """u alone descends the strong residual, where the dual players are known in closed form."""
     functional = settings.functional
     method.check_sampling(problem.representative(), settings)
-    saddle = lambda pde: least_squares(pde, lam=functional.lam, boundary_norm=functional.boundary_norm)
+    sought = settings.samples.sought
+
+    def saddle(pde: PDE) -> Saddle:
+        plain = least_squares(pde, lam=functional.lam, boundary_norm=functional.boundary_norm)
+        if sought == 0:
+            return plain
+        density = lambda point: jnp.abs(pde.source(point.x))
+        interior = ImportanceSampled(plain.measures["interior"], density, (sought,), SOUGHT_AMONG)
+        return replace(plain, measures={**plain.measures, "interior": interior})
+
     return Recipe(
         lower=lowered(problem, saddle),
         start=method.start(problem, settings),
@@ -100,7 +113,13 @@ def least_squares_recipe(method: Any, problem: Any, settings: Settings, rule: Ru
 
 def gauss_newton(method: Any, problem: Any, settings: Settings) -> Recipe:
     """The same by the natural gradient in the metric of the residual, with the damping that is best."""
-    rule = trusted(direction(settings.solver), damping=settings.solver.damping, momentum=settings.steps.momentum)
+    solver = settings.solver
+    rule = trusted(
+        direction(solver),
+        damping=solver.damping,
+        momentum=settings.steps.momentum,
+        sees_gradient=solver.kind != "dense",
+    )
     return least_squares_recipe(method, problem, settings, rule)
 
 

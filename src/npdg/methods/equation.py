@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from npdg.errors import InputError
 from npdg.fields.base import parameter_count
+from npdg.formulations.separation import products
 from npdg.methods.base import BYTES, Method, check_memory, hidden_units, parameters
 from npdg.methods.building import primal
 from npdg.methods.presets.default import HANDOVER_KEYS, SHAPE_KEYS
@@ -20,7 +21,7 @@ from npdg.training.stages.descent import Descend, Review
 from npdg.training.stages.selection import Select
 from npdg.training.stopping import ERRORS, OF_MAPS, PLATEAU, Until
 
-LIVE_POINTS = 10_000  # Points at which errors are measured as training goes on.
+LIVE_POINTS = 8192  # Points at which errors are measured as training goes on.
 
 
 class EquationMethod(Method):
@@ -44,13 +45,17 @@ class EquationMethod(Method):
         return self.defaults(dim)[0]
 
     def candidates(self, problem: Any) -> Sequence[Settings]:
-        presets = [self.paper_settings(problem)] if self.preset == "paper" else self.defaults(problem.dim)
+        presets = self.presets(problem)
         if SHAPE_KEYS & self.changes.keys() or self.network is not None:
             presets = presets[:1]
         chosen = [self.completed(self.resolved(values), problem.dim) for values in presets]
         for settings in chosen:
             self.check_size(settings, problem.dim)
         return chosen
+
+    def presets(self, problem: Any) -> list[Any]:
+        """The preset's settings for a problem; where there are several, a short trial decides."""
+        return [self.paper_settings(problem)] if self.preset == "paper" else self.defaults(problem.dim)
 
     def check_size(self, settings: Settings, dim: int) -> None:
         """Refuse settings that this machine's memory cannot hold."""
@@ -122,13 +127,18 @@ class EquationMethod(Method):
         if self.network is not None:
             return parameter_count(self.network)
         shape = settings.network
+        if shape.rank > 0:
+            return shape.rank * dim * (shape.degree + 1)
         if shape.features != "none":
             return shape.width + 1
         return parameters(dim, shape.width, shape.depth, shape.last_bias)
 
     def start(self, problem: Any, settings: Settings) -> Any:
         """The function of a random key that gives the fields before training: u alone."""
-        return lambda key: {"u": primal(problem.domain, settings.network, key, self.network)}
+        shape = settings.network
+        if shape.rank > 0 and self.network is None:
+            return lambda key: {"u": products(problem.representative(), shape.rank, shape.degree, key)}
+        return lambda key: {"u": primal(problem.domain, shape, key, self.network)}
 
     def check_sampling(self, equation: PDE, settings: Settings) -> None:
         """Refuse a measure of the user's own where the weak form is integrated."""

@@ -125,6 +125,8 @@ def shape_in_words(network: Any) -> str:
     """A network in words."""
     if getattr(network, "features", "none") != "none":
         return f"{network.width} random {network.features}"
+    if getattr(network, "rank", 0) > 0:
+        return f"{network.rank} products of degree {network.degree}"
     squares = " and squares" if network.squares else ""
     return f"{network.activation}{squares}, width {network.width}, depth {network.depth}"
 

@@ -9,11 +9,20 @@ from jax import Array
 
 from npdg.errors import InputError
 from npdg.formulations.inf_sup import inf_sup, natural_condition
+from npdg.formulations.separation import separating_degree
 from npdg.formulations.tangent import tangent
 from npdg.geometry.domain import Domain
 from npdg.methods import building
 from npdg.methods.equation import EquationMethod
-from npdg.methods.presets.default import ADAM, default_presets, marching_preset, small_batches
+from npdg.methods.presets.default import (
+    ADAM,
+    EXACT_DUAL_UP_TO,
+    PRODUCTS_FROM,
+    default_presets,
+    marching_preset,
+    products_preset,
+    small_batches,
+)
 from npdg.methods.settings import Network, Settings
 from npdg.rules.base import Rule
 from npdg.rules.guarded import guarded
@@ -78,6 +87,15 @@ class NPDG(NetworkDuals):
 
     def defaults(self, dim: int) -> list[dict[str, Any]]:
         return default_presets(dim)
+
+    def presets(self, problem: Any) -> list[dict[str, Any]]:
+        """Those by dimension, and before them products of functions of one coordinate, if the source is a few such."""
+        usual = super().presets(problem)
+        own = self.preset != "default" or self.changes or self.network is not None or problem.kind != self.kind
+        if own or not PRODUCTS_FROM <= problem.dim <= EXACT_DUAL_UP_TO:
+            return usual
+        degree = separating_degree(problem)
+        return usual if degree is None else [products_preset(problem.dim, degree), *usual]
 
     def marching(self, dim: int) -> dict[str, Any]:
         return marching_preset(dim)

@@ -32,7 +32,8 @@ class Network(Part):
     `squares`: half of the first layer's units are squares. `steepness`: the first layer starts as ridges so steep,
     spread over the domain; `axes`: along the coordinate axes. `centred`: the network sees its domain as [−1, 1]^d.
     `psi_width` is that of the boundary's test network. `features`: instead, a sum of `width` random waves, ridges or
-    bumps, whose coefficients alone are trained.
+    bumps, whose coefficients alone are trained. `rank`: instead, a sum of so many products of functions of one
+    coordinate each, polynomials of `degree`.
     """
 
     width: Size = 128
@@ -48,14 +49,20 @@ class Network(Part):
     features: Annotated[
         Literal["none", "waves", "ridges", "bumps"], Field(description="none, waves, ridges or bumps")
     ] = "none"
+    rank: Few = 0
+    degree: Size = 12
 
 
 class BatchSizes(Part):
-    """Points of a batch inside the domain, on its boundary, and for the metric where that has its own."""
+    """Points of a batch inside the domain, on its boundary, and for the metric where that has its own.
+
+    `sought` is the part of those inside that is sought where the source is large.
+    """
 
     interior: Count = flat("n_interior", 2000)
     boundary: Count = flat("n_boundary", 400)
     metric: Count = flat("n_metric", 1000)
+    sought: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")] = 0.0
 
 
 class Functional(Part):

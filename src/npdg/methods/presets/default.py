@@ -10,11 +10,15 @@ from typing import Any
 # parameters, and the gradient metric is.
 EXACT_DUAL_UP_TO = 12
 
+# From here on, products of functions of one coordinate are tried where the source is a sum of a few; below, sums of
+# random features have them.
+PRODUCTS_FROM = 3
+
 # Above, a trial of a few seconds is a few steps, which do not tell.
 SEVERAL_UP_TO = 30
 
 # A user who sets one of these has chosen the network; nothing is tried then.
-SHAPE_KEYS = frozenset({"width", "depth", "activation", "squares", "dual", "features"})
+SHAPE_KEYS = frozenset({"width", "depth", "activation", "squares", "dual", "features", "rank", "degree"})
 
 # What comes after the hand-over has its own of these; who sets one means the whole run.
 HANDOVER_KEYS = frozenset({"dual", "solver", "boundary_norm", "n_interior", "n_boundary", "momentum"})
@@ -39,6 +43,7 @@ RIDGES: dict[str, Any] = {"activation": "tanh", "squares": False, "axes": False,
 LINE: dict[str, Any] = {"width": 96, "depth": 2}
 PLANE: dict[str, Any] = {"width": 24, "depth": 3, "n_interior": 2000}
 SPACE: dict[str, Any] = {"width": 64, "depth": 2, "activation": "sine"}
+PRODUCT_PARAMETERS, FEWEST_PRODUCTS, MOST_PRODUCTS = 700, 3, 8
 WIDE_WAVES: dict[str, Any] = {**WAVES, "width": 128, "axes": True}
 WIDE_DEEP: dict[str, Any] = {**DEEP, "width": 64}
 # The strong residual takes d derivatives a point: fewer points leave time for more and better steps.
@@ -75,6 +80,12 @@ def default_presets(dim: int) -> list[dict[str, Any]]:
         return [{**base, **shape} for shape in (WIDE_WAVES, WIDE_DEEP)]
     # Squares and waves along every axis have room.
     return [{**base, **MANY, "width": 128 if dim <= 64 else 256}]
+
+
+def products_preset(dim: int, degree: int) -> dict[str, Any]:
+    """Settings for an equation whose source is nearly a sum of a few products of functions of one coordinate each."""
+    rank = min(max(PRODUCT_PARAMETERS // (dim * (degree + 1)), FEWEST_PRODUCTS), MOST_PRODUCTS)
+    return {**EXACT, "rank": rank, "degree": degree, "sought": 0.5}
 
 
 def marching_preset(dim: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from npdg.training.stopping import StopReason, asked_to_stop
 from npdg.training.tangent_space import as_float64
 
 CONVINCING = 2.5e-3  # A trial that lowers |residual|² to this part of its start is taken at once.
+SEPARATED = 1e-5  # The same for a sum of products, which falls fast at first on what it cannot hold as well.
 FEATURES_SHARE = 0.25  # Part of a run's seconds for the first search for features.
 HOPEFUL = 1e-16  # |residual|² relative to that of u = 0, below which features are all that is tried.
 LEAD = 1e4  # Times that |residual|² of a network is larger than that of features, after which no other is tried.
@@ -127,7 +128,8 @@ class Select:
                 trials.append(tried(context.problem, start, train))
             spent = trials[-1].progress.seconds
             stop = trials[-1].progress.stop
-            decided = trials[-1].ratio <= CONVINCING or trials[-1].merit > hopeless
+            enough = SEPARATED if settings.network.rank > 0 else CONVINCING
+            decided = trials[-1].ratio <= enough or trials[-1].merit > hopeless
             if decided or stop not in (StopReason.SECONDS, StopReason.DIVERGED):
                 break
         return trials
