@@ -185,10 +185,7 @@ def test_two_files_of_samples(files, capsys):
     assert (run / "report.html").is_file()
     assert (run / "figures" / "map.png").is_file()
     assert "timing" not in json.loads((run / "report.json").read_text())  # a run does not wait for it
-    assert _guarded(lambda: app(["report", str(run)], standalone_mode=False)) == 0
-    spent = json.loads((run / "report.json").read_text())["timing"]
-    assert min(spent["sampling"], spent["evaluation"]) > 0
-    assert "evaluation" in (run / "report.html").read_text().split("the whole run")[1]
+    assert "compilation" in (run / "report.html").read_text().split("the whole run")[1]
     loaded = npdg.load(run)
     x = np.load(files / "a.npy")[:5]
     assert loaded.map(x).shape == (5, 2)

@@ -22,6 +22,7 @@ def with_source(source) -> npdg.PDE:
         (lambda x: jnp.prod(jnp.sin(2 * x + 1)), 10),
         (lambda x: jnp.prod(jnp.sin(6 * x)) + jnp.prod(jnp.cos(x)), 16),
         (lambda x: jnp.sum(jnp.sin(2 * x)), None),  # a sum of functions of one coordinate each
+        (lambda x: jnp.sin(x[0]) + x[1] ** 2, None),  # a sum that a few products hold as well
         (lambda x: jnp.tanh(20 * (jnp.sum(x) - 4)), None),  # a layer across the axes
         (lambda x: jnp.full((), 3.0, x.dtype), None),
         (lambda x: jnp.log(x[0] - 1), None),  # not finite on half of the domain

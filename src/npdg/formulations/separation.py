@@ -19,6 +19,7 @@ TAIL = 1e-6  # Part of a factor that is of higher degree, below which a degree i
 PROBES = 12  # Products by which the source is approximated, to see whether it separates.
 POINTS = 2000  # Points at which that is compared with the source.
 SEPARATES = 0.15  # Part of the source's deviation from its mean that may be left then.
+SUM = 1e-3  # The same that a sum of functions of one coordinate each leaves, below which it is taken for one.
 
 
 def products(pde: PDE, rank: int, degree: int, key: Array) -> Centred:
@@ -34,7 +35,7 @@ def separating_degree(pde: PDE) -> int | None:
         found = jit(lambda key: _probed(pde, key))(jax.random.key(11))
         left, beside, tails = (np.asarray(part) for part in found)
     # Also if it is not finite. A plain sum of functions of one coordinate each is not what products are for.
-    if not left <= min(SEPARATES, float(beside)):
+    if not left <= min(SEPARATES, float(beside)) or beside <= SUM:
         return None
     return next((degree for degree, tail in zip(DEGREES, tails, strict=True) if tail <= TAIL), DEGREES[-1])
 

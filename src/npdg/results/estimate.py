@@ -24,7 +24,7 @@ from npdg.fields.base import Field, parameter_count, split
 from npdg.fields.mlp import MLP, Sine
 from npdg.fields.tangent import Linearised
 from npdg.fields.wrappers import Centred
-from npdg.formulations.metrics import structure_of
+from npdg.formulations.metrics import Structure, structure_of
 from npdg.formulations.tangent import tangent
 from npdg.linalg.cg import cg
 from npdg.measures.points import Points
@@ -73,13 +73,15 @@ def _enriched(pde: PDE, u: Field, key: Array) -> Linearised:
 def _programs(pde: PDE) -> tuple[Callable[..., Linearised], Callable[..., Array]]:
     """The program of a correction on points of some key, and that of the means of two such corrections."""
 
-    @jit
-    def solve(u: Linearised, key: Array) -> Linearised:
-        dense = affordable(u.base.field)
-        recipe = correction(pde, u, per_coefficient=SPACE_POINTS) if dense else _krylov(pde, u)
+    def solved(u: Linearised, key: Array, structure: Structure | None) -> Linearised:
+        dense = structure is None
+        recipe = correction(pde, u, per_coefficient=SPACE_POINTS) if dense else _krylov(pde, u, structure)
         state = State({"u": u}, {"u": recipe.rules["u"].init(u)}, key, jnp.zeros((), int), {"start": u})
         return step(recipe, state)[0].fields["u"]
 
+    program = jit(solved, static_argnums=2)
+    # What the metric has to know is a program of its own, which is run before the other is traced.
+    solve = lambda u, key: program(u, key, None if affordable(u.base.field) else structure_of(pde))
     return solve, jit(lambda first, second, inner, outer: _means(pde, first, second, (inner, outer)))
 
 
@@ -139,10 +141,10 @@ def _waves(pde: PDE, key: Array, dtype: Any) -> Field:
     return Centred(pde.domain, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), net))
 
 
-def _krylov(pde: PDE, enriched: Linearised) -> Recipe:
+def _krylov(pde: PDE, enriched: Linearised, structure: Structure) -> Recipe:
     solver = by_products(cg(1e-4, 600))
     boundary = min(max(400, 20 * pde.dim), 1000)
-    saddle = tangent(pde, structure=structure_of(pde))
+    saddle = tangent(pde, structure=structure)
     return Recipe(
         lower=lambda data: saddle,
         start=lambda key: {"u": enriched},

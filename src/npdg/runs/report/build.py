@@ -98,9 +98,9 @@ def comparison(runs: Sequence[Run]) -> Page:
 
 
 _TIMING_NOTE = (
-    "Compilation and evaluation are not counted as training. `npdg report RUN` adds where the time of a step goes: "
-    "samples and gradients are timed apart, on one step each with the sizes of this run; what is left of a mean step "
-    "is the Gram solves and the updates."
+    "Compilation and evaluation are not counted as training. For problems of the catalogue, `npdg report RUN` adds "
+    "where the time of a step goes: samples and gradients are timed apart, on one step each with the sizes of this "
+    "run; what is left of a mean step is the Gram solves and the updates."
 )
 
 
