@@ -19,8 +19,8 @@ def with_source(source) -> npdg.PDE:
 @pytest.mark.parametrize(
     ("source", "degree"),
     [
-        (lambda x: jnp.prod(jnp.sin(2 * x + 1)), 10),
-        (lambda x: jnp.prod(jnp.sin(6 * x)) + jnp.prod(jnp.cos(x)), 16),
+        (lambda x: jnp.prod(jnp.sin(2 * x + 1)), 16),
+        (lambda x: jnp.prod(jnp.sin(6 * x)) + jnp.prod(jnp.cos(x)), 24),
         (lambda x: jnp.sum(jnp.sin(2 * x)), None),  # a sum of functions of one coordinate each
         (lambda x: jnp.sin(x[0]) + x[1] ** 2, None),  # a sum that a few products hold as well
         (lambda x: jnp.tanh(20 * (jnp.sum(x) - 4)), None),  # a layer across the axes

@@ -15,7 +15,7 @@ from npdg.measures.adaptive import ImportanceSampled
 from npdg.problem.pde import PDE
 
 DEGREES = (6, 10, 16, 24, 32)  # Those that factors may have.
-TAIL = 1e-6  # Part of a factor that is of higher degree, below which a degree is enough.
+TAIL = 1e-9  # Part of a factor that is of higher degree, below which a degree is enough.
 PROBES = 12  # Products by which the source is approximated, to see whether it separates.
 POINTS = 2000  # Points at which that is compared with the source.
 SEPARATES = 0.15  # Part of the source's deviation from its mean that may be left then.
